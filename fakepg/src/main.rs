@@ -1,0 +1,3 @@
+//! The `fakepg` program.
+
+fn main() {}

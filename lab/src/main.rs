@@ -1,0 +1,3 @@
+//! The `lab` program.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Jari's server.

@@ -1,0 +1,3 @@
+//! The `jari` program.
+
+fn main() {}
