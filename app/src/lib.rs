@@ -1,1 +1,4 @@
 //! Jari's pages.
+
+pub mod data;
+pub mod text;

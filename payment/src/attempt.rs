@@ -1,0 +1,731 @@
+//! The attempt machine: one try to pay one order, from the claim to the gateway's final word.
+//!
+//! [`Attempt::apply`] is a function from a stored row and an event to the next row. Everything learned about money goes
+//! through it, so that the confirm's answer, a webhook, an inquiry and an operator can come in any order and number.
+
+use serde::{Deserialize, Serialize};
+
+use crate::money::{Money, Won};
+use crate::reach::{Decline, Lost, NotSent, Reach, Reason};
+
+/// The states of an attempt (spec section 2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptStatus {
+    /// The payment window may be open; nothing was sent.
+    Ready,
+    /// Claimed: a send is being made.
+    Approving,
+    /// A send may have reached the gateway and its result is not known.
+    Unknown,
+    /// A virtual account was issued; the shopper has yet to pay into it.
+    AwaitingDeposit,
+    /// Another amount or currency was charged: to be cancelled, never shown as paid.
+    Mischarged,
+    /// Paid.
+    Approved,
+    /// Money is to be given back; the gateway has not confirmed it yet.
+    CancelRequested,
+    /// Part of the money was given back.
+    PartiallyCanceled,
+    /// All of the money was given back, by the gateway's word.
+    Canceled,
+    /// Not charged, proven.
+    Failed,
+    /// The payment window closed before anything was sent.
+    Expired,
+}
+
+impl AttemptStatus {
+    /// Every state, in the order of the generated table.
+    pub const ALL: [Self; 11] = [
+        Self::Ready,
+        Self::Approving,
+        Self::Unknown,
+        Self::AwaitingDeposit,
+        Self::Mischarged,
+        Self::Approved,
+        Self::CancelRequested,
+        Self::PartiallyCanceled,
+        Self::Canceled,
+        Self::Failed,
+        Self::Expired,
+    ];
+
+    /// The stable name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Approving => "approving",
+            Self::Unknown => "unknown",
+            Self::AwaitingDeposit => "awaiting_deposit",
+            Self::Mischarged => "mischarged",
+            Self::Approved => "approved",
+            Self::CancelRequested => "cancel_requested",
+            Self::PartiallyCanceled => "partially_canceled",
+            Self::Canceled => "canceled",
+            Self::Failed => "failed",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// Reads a stable name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == name)
+    }
+
+    /// Whether money may still move or come back: an order has at most one such attempt, and never expires with it.
+    #[must_use]
+    pub const fn is_open(self) -> bool {
+        match self {
+            Self::Approving
+            | Self::Unknown
+            | Self::AwaitingDeposit
+            | Self::Mischarged
+            | Self::CancelRequested => true,
+            Self::Ready
+            | Self::Approved
+            | Self::PartiallyCanceled
+            | Self::Canceled
+            | Self::Failed
+            | Self::Expired => false,
+        }
+    }
+}
+
+/// What the gateway says about one payment key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finding {
+    /// The gateway holds a charge of `charged`, of which `canceled` was given back.
+    Charged {
+        /// The first amount, with its currency.
+        charged: Money,
+        /// What was given back of it.
+        canceled: Won,
+    },
+    /// A virtual account was issued.
+    AwaitingDeposit,
+    /// Declined or aborted: not charged, and it will not be.
+    Declined(Decline),
+    /// The gateway let the payment lapse: not charged, and it will not be.
+    Lapsed,
+    /// Authenticated or in progress: no charge yet. `settled` once the settling time since the last send has passed.
+    Pending {
+        /// Whether the gateway can no longer accept a confirm of it.
+        settled: bool,
+    },
+    /// The gateway knows no such payment; weak evidence until `settled`.
+    NotFound {
+        /// Whether the gateway's settling time has passed.
+        settled: bool,
+    },
+}
+
+/// Whether a finding answers the attempt's own confirm or was asked for beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The answer to the attempt's only unanswered send.
+    Answer,
+    /// An inquiry, caused by a webhook, recovery or an operator.
+    Inquiry,
+}
+
+/// Something that happened to an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A confirm claimed it.
+    Claimed,
+    /// The payment window closed unused.
+    WindowClosed,
+    /// The first send was refused before a byte left.
+    SendRefused(NotSent),
+    /// The gateway refused the first send before processing it (429 and its kin).
+    RefusedByGateway,
+    /// The answer to a send was lost.
+    AnswerLost(Lost),
+    /// The process that claimed it died.
+    Interrupted,
+    /// The gateway's word.
+    Found(Finding, Source),
+    /// Somebody wants this much back.
+    CancelAsked(Won),
+    /// The gateway refused to give money back.
+    CancelRefused,
+}
+
+/// What to do with an approval that comes after the attempt had ended as failed or expired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LateSuccess {
+    /// Give the money back (the default, and always when another attempt has paid the order).
+    Cancel,
+    /// Let it pay the order; only when the stock can be had again.
+    Revive,
+}
+
+/// Where the stock of an attempt's order lines is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holding {
+    /// Free for others.
+    Nothing,
+    /// Reserved for this attempt.
+    Reserved,
+    /// Sold by this attempt.
+    Sold,
+}
+
+/// What an operator must be told at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alarm {
+    /// Another amount or currency was charged than the order asked for.
+    WrongAmount,
+    /// The gateway charged an attempt that had ended without a charge.
+    LateSuccess,
+    /// Two final facts contradict each other; the one that holds money stands.
+    Conflict,
+    /// The gateway refused to give money back that is owed.
+    CancelRefused,
+}
+
+impl Alarm {
+    /// The stable name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::WrongAmount => "wrong_amount",
+            Self::LateSuccess => "late_success",
+            Self::Conflict => "conflict",
+            Self::CancelRefused => "cancel_refused",
+        }
+    }
+}
+
+/// One attempt as stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attempt {
+    /// Its state.
+    pub status: AttemptStatus,
+    /// The highest reach over its sends; pessimistic from the claim on, since a crash cannot tell.
+    pub reach: Reach,
+    /// Why it is in its state.
+    pub reason: Option<Reason>,
+    /// What the order asks for.
+    pub expected: Money,
+    /// What the gateway says it charged.
+    pub charged: Option<Money>,
+    /// What the gateway says it gave back.
+    pub canceled: Won,
+    /// Whether a virtual account was issued: only then may the gateway's word lead back from approved.
+    pub deposit: bool,
+    /// Whether its charge never counts as payment of the order (mischarged, or a late success that is given back).
+    pub void: bool,
+    /// How much is to be given back in all while a cancel is requested, and the state it came from.
+    pub cancel: Option<(Won, CameFrom)>,
+}
+
+/// The state that a refused cancel leads back to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CameFrom {
+    /// Paid.
+    Approved,
+    /// Part was given back before.
+    PartiallyCanceled,
+    /// A wrong charge.
+    Mischarged,
+    /// A late success after a failure.
+    Failed,
+    /// A late success after the window closed.
+    Expired,
+}
+
+impl CameFrom {
+    /// The state.
+    #[must_use]
+    pub const fn status(self) -> AttemptStatus {
+        match self {
+            Self::Approved => AttemptStatus::Approved,
+            Self::PartiallyCanceled => AttemptStatus::PartiallyCanceled,
+            Self::Mischarged => AttemptStatus::Mischarged,
+            Self::Failed => AttemptStatus::Failed,
+            Self::Expired => AttemptStatus::Expired,
+        }
+    }
+
+    /// The origin that a state is.
+    #[must_use]
+    pub const fn of(status: AttemptStatus) -> Option<Self> {
+        match status {
+            AttemptStatus::Approved => Some(Self::Approved),
+            AttemptStatus::PartiallyCanceled => Some(Self::PartiallyCanceled),
+            AttemptStatus::Mischarged => Some(Self::Mischarged),
+            AttemptStatus::Failed => Some(Self::Failed),
+            AttemptStatus::Expired => Some(Self::Expired),
+            AttemptStatus::Ready
+            | AttemptStatus::Approving
+            | AttemptStatus::Unknown
+            | AttemptStatus::AwaitingDeposit
+            | AttemptStatus::CancelRequested
+            | AttemptStatus::Canceled => None,
+        }
+    }
+}
+
+/// The result of one event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// The row to store.
+    pub next: Attempt,
+    /// What must be raised.
+    pub alarm: Option<Alarm>,
+    /// Why, in one sentence; stored with the evidence.
+    pub why: &'static str,
+}
+
+impl Step {
+    /// Whether the order became paid by this step.
+    #[must_use]
+    pub fn pays(&self, before: &Attempt) -> bool {
+        !before.counts_as_paid() && self.next.counts_as_paid()
+    }
+}
+
+impl Attempt {
+    /// A new attempt to pay `expected`.
+    #[must_use]
+    pub const fn new(expected: Money) -> Self {
+        Self {
+            status: AttemptStatus::Ready,
+            reach: Reach::NotSent,
+            reason: None,
+            expected,
+            charged: None,
+            canceled: Won::ZERO,
+            deposit: false,
+            void: false,
+            cancel: None,
+        }
+    }
+
+    /// Where the stock of its lines is.
+    #[must_use]
+    pub const fn holding(&self) -> Holding {
+        match self.status {
+            AttemptStatus::Ready
+            | AttemptStatus::Failed
+            | AttemptStatus::Expired
+            | AttemptStatus::Canceled => Holding::Nothing,
+            AttemptStatus::Approving
+            | AttemptStatus::Unknown
+            | AttemptStatus::AwaitingDeposit
+            | AttemptStatus::Mischarged => Holding::Reserved,
+            AttemptStatus::Approved | AttemptStatus::PartiallyCanceled => Holding::Sold,
+            AttemptStatus::CancelRequested => match self.cancel {
+                Some((_, CameFrom::Approved | CameFrom::PartiallyCanceled)) => Holding::Sold,
+                Some((_, CameFrom::Mischarged)) => Holding::Reserved,
+                Some((_, CameFrom::Failed | CameFrom::Expired)) | None => Holding::Nothing,
+            },
+        }
+    }
+
+    /// Whether its charge pays the order (a requested cancel of such a charge still counts until the gateway confirms).
+    #[must_use]
+    pub const fn counts_as_paid(&self) -> bool {
+        !self.void && matches!(self.holding(), Holding::Sold)
+    }
+
+    /// Whether the gateway holds money of it that is to go back without anybody asking.
+    #[must_use]
+    pub const fn owes_cancel(&self) -> bool {
+        matches!(
+            self.status,
+            AttemptStatus::Mischarged | AttemptStatus::CancelRequested
+        )
+    }
+
+    /// Applies one event. Every state meets every event; what changes nothing says so.
+    #[must_use]
+    pub fn apply(&self, event: Event, late: LateSuccess) -> Step {
+        match event {
+            Event::Claimed => self.claimed(),
+            Event::WindowClosed => self.window_closed(),
+            Event::SendRefused(why) => self.send_refused(why),
+            Event::RefusedByGateway => self.refused_by_gateway(),
+            Event::AnswerLost(how) => self.in_doubt(Reason::Lost(how), "the answer was lost"),
+            Event::Interrupted => {
+                self.in_doubt(Reason::Interrupted, "the process died after the claim")
+            }
+            Event::Found(finding, source) => self.found(finding, source, late),
+            Event::CancelAsked(amount) => self.cancel_asked(amount),
+            Event::CancelRefused => self.cancel_refused(),
+        }
+    }
+
+    const fn stay(&self, why: &'static str) -> Step {
+        Step {
+            next: *self,
+            alarm: None,
+            why,
+        }
+    }
+
+    fn to(&self, status: AttemptStatus, reason: Option<Reason>, why: &'static str) -> Step {
+        Step {
+            next: Self {
+                status,
+                reason,
+                ..*self
+            },
+            alarm: None,
+            why,
+        }
+    }
+
+    fn claimed(&self) -> Step {
+        if self.status != AttemptStatus::Ready {
+            return self.stay("only a ready attempt can be claimed");
+        }
+        let mut step = self.to(AttemptStatus::Approving, None, "claimed by a confirm");
+        step.next.reach = Reach::MayHaveBeenSent;
+        step
+    }
+
+    fn window_closed(&self) -> Step {
+        if self.status != AttemptStatus::Ready {
+            return self.stay("only a ready attempt can lapse by our clock");
+        }
+        self.to(
+            AttemptStatus::Expired,
+            Some(Reason::WindowClosed),
+            "the payment window closed unused",
+        )
+    }
+
+    fn send_refused(&self, why: NotSent) -> Step {
+        if self.status != AttemptStatus::Approving {
+            return self.stay("only the first send of an approving attempt can be proven not sent");
+        }
+        let mut step = self.to(
+            AttemptStatus::Failed,
+            Some(Reason::NotSent(why)),
+            "nothing was sent to the gateway",
+        );
+        step.next.reach = Reach::NotSent;
+        step
+    }
+
+    fn refused_by_gateway(&self) -> Step {
+        if self.status != AttemptStatus::Approving {
+            return self.stay("a refusal before processing says nothing about another send");
+        }
+        let mut step = self.to(
+            AttemptStatus::Failed,
+            Some(Reason::PgRefused),
+            "the gateway refused the only send before processing it",
+        );
+        step.next.reach = Reach::Answered;
+        step
+    }
+
+    fn in_doubt(&self, reason: Reason, why: &'static str) -> Step {
+        if self.status != AttemptStatus::Approving {
+            return self.stay("already past approving");
+        }
+        self.to(AttemptStatus::Unknown, Some(reason), why)
+    }
+
+    fn found(&self, finding: Finding, source: Source, late: LateSuccess) -> Step {
+        match finding {
+            Finding::Charged { charged, canceled } => self.charged(charged, canceled, late),
+            Finding::AwaitingDeposit => self.awaiting_deposit(),
+            Finding::Declined(class) => {
+                self.not_charged(Reason::Declined(class), source, "the gateway declined")
+            }
+            Finding::Lapsed => {
+                self.not_charged(Reason::PgExpired, source, "the gateway let it lapse")
+            }
+            Finding::Pending { settled } | Finding::NotFound { settled } => {
+                self.no_charge_seen(settled)
+            }
+        }
+    }
+
+    /// The gateway holds a charge: facts join, and the one that gave more back is the newer one.
+    fn charged(&self, charged: Money, canceled: Won, late: LateSuccess) -> Step {
+        let known = self.charged.is_some_and(|money| money != charged);
+        if known && !matches!(self.status, AttemptStatus::Failed | AttemptStatus::Expired) {
+            let alarm = Some(Alarm::Conflict);
+            return Step {
+                alarm,
+                ..self.stay("the gateway names another amount than before")
+            };
+        }
+        let mut next = *self;
+        next.reach = Reach::Answered;
+        next.charged = Some(charged);
+        next.canceled = self.canceled.max(canceled);
+        match self.status {
+            AttemptStatus::Ready | AttemptStatus::Approving | AttemptStatus::Unknown => {
+                next.first_charge()
+            }
+            AttemptStatus::AwaitingDeposit => {
+                next.deposit = true;
+                next.first_charge()
+            }
+            AttemptStatus::Approved
+            | AttemptStatus::PartiallyCanceled
+            | AttemptStatus::Canceled
+            | AttemptStatus::Mischarged => next.more_given_back(),
+            AttemptStatus::CancelRequested => next.cancel_seen(),
+            AttemptStatus::Failed | AttemptStatus::Expired => next.late_success(self, late),
+        }
+    }
+
+    /// From "no charge known" to what the gateway holds now. `self` carries the facts already.
+    fn first_charge(self) -> Step {
+        let charged = self.charged.unwrap_or(self.expected);
+        if charged != self.expected {
+            let next = Self { void: true, ..self };
+            if self.canceled >= charged.amount {
+                return next.to(
+                    AttemptStatus::Canceled,
+                    Some(Reason::WrongAmount),
+                    "a wrong charge, given back",
+                );
+            }
+            let alarm = Some(Alarm::WrongAmount);
+            let reason = Some(Reason::WrongAmount);
+            return Step {
+                alarm,
+                ..next.to(
+                    AttemptStatus::Mischarged,
+                    reason,
+                    "another amount was charged",
+                )
+            };
+        }
+        self.given_back()
+    }
+
+    /// The state of a right charge after what was given back of it.
+    fn given_back(self) -> Step {
+        let amount = self.charged.unwrap_or(self.expected).amount;
+        let next = Self {
+            cancel: None,
+            ..self
+        };
+        if self.canceled >= amount {
+            next.to(
+                AttemptStatus::Canceled,
+                None,
+                "the gateway has given all of it back",
+            )
+        } else if self.canceled > Won::ZERO {
+            next.to(
+                AttemptStatus::PartiallyCanceled,
+                None,
+                "the gateway has given part of it back",
+            )
+        } else {
+            next.to(
+                AttemptStatus::Approved,
+                None,
+                "the gateway has charged the right amount",
+            )
+        }
+    }
+
+    fn more_given_back(self) -> Step {
+        let amount = self.charged.unwrap_or(self.expected).amount;
+        match self.status {
+            AttemptStatus::Mischarged if self.canceled >= amount => self.to(
+                AttemptStatus::Canceled,
+                self.reason,
+                "the wrong charge was given back",
+            ),
+            AttemptStatus::Mischarged => self.stay("the wrong charge still stands"),
+            AttemptStatus::Canceled => self.stay("all of it was given back already"),
+            AttemptStatus::Ready
+            | AttemptStatus::Approving
+            | AttemptStatus::Unknown
+            | AttemptStatus::AwaitingDeposit
+            | AttemptStatus::Approved
+            | AttemptStatus::CancelRequested
+            | AttemptStatus::PartiallyCanceled
+            | AttemptStatus::Failed
+            | AttemptStatus::Expired => self.given_back(),
+        }
+    }
+
+    fn cancel_seen(self) -> Step {
+        let Some((wanted, _)) = self.cancel else {
+            return self.stay("no cancel is wanted");
+        };
+        let amount = self.charged.unwrap_or(self.expected).amount;
+        if self.canceled >= amount {
+            let next = Self {
+                cancel: None,
+                ..self
+            };
+            return next.to(
+                AttemptStatus::Canceled,
+                self.reason,
+                "the gateway has given all of it back",
+            );
+        }
+        if self.canceled >= wanted {
+            let next = Self {
+                cancel: None,
+                ..self
+            };
+            return next.to(
+                AttemptStatus::PartiallyCanceled,
+                self.reason,
+                "the gateway has given part of it back",
+            );
+        }
+        self.stay("the gateway has not given it back yet")
+    }
+
+    /// A charge of an attempt that had ended without one. `self` carries the facts, `before` the stored row.
+    fn late_success(self, before: &Self, late: LateSuccess) -> Step {
+        let charged = self.charged.unwrap_or(self.expected);
+        if self.canceled >= charged.amount {
+            let next = Self { void: true, ..self };
+            return next.stay("charged late and given back already: nothing is owed");
+        }
+        let alarm = Some(Alarm::LateSuccess);
+        if late == LateSuccess::Revive && charged == self.expected {
+            return Step {
+                alarm,
+                ..self.given_back()
+            };
+        }
+        let from = if before.status == AttemptStatus::Expired {
+            CameFrom::Expired
+        } else {
+            CameFrom::Failed
+        };
+        let next = Self {
+            void: true,
+            cancel: Some((charged.amount, from)),
+            ..self
+        };
+        let reason = Some(Reason::LateSuccess);
+        Step {
+            alarm,
+            ..next.to(
+                AttemptStatus::CancelRequested,
+                reason,
+                "charged after it had ended: to be given back",
+            )
+        }
+    }
+
+    fn awaiting_deposit(&self) -> Step {
+        let mut next = *self;
+        next.deposit = true;
+        next.reach = Reach::Answered;
+        match self.status {
+            AttemptStatus::Approving | AttemptStatus::Unknown => next.to(
+                AttemptStatus::AwaitingDeposit,
+                None,
+                "a virtual account was issued",
+            ),
+            AttemptStatus::Approved if self.deposit => {
+                next.charged = None;
+                next.to(
+                    AttemptStatus::AwaitingDeposit,
+                    None,
+                    "the deposit was undone",
+                )
+            }
+            AttemptStatus::Approved
+            | AttemptStatus::Ready
+            | AttemptStatus::AwaitingDeposit
+            | AttemptStatus::Mischarged
+            | AttemptStatus::CancelRequested
+            | AttemptStatus::PartiallyCanceled
+            | AttemptStatus::Canceled
+            | AttemptStatus::Failed
+            | AttemptStatus::Expired => self.stay("a virtual account changes nothing here"),
+        }
+    }
+
+    fn not_charged(&self, reason: Reason, source: Source, why: &'static str) -> Step {
+        let mut next = *self;
+        next.reach = next.reach.max(Reach::Answered);
+        match self.status {
+            // While its own send is unanswered, only that answer may end it (Rule 0).
+            AttemptStatus::Approving if source == Source::Inquiry => {
+                self.stay("its own send is unanswered: no other word can end it")
+            }
+            AttemptStatus::Ready
+            | AttemptStatus::Approving
+            | AttemptStatus::Unknown
+            | AttemptStatus::AwaitingDeposit => next.to(AttemptStatus::Failed, Some(reason), why),
+            AttemptStatus::Approved
+            | AttemptStatus::PartiallyCanceled
+            | AttemptStatus::Mischarged => Step {
+                alarm: Some(Alarm::Conflict),
+                ..self.stay("a charge is known: a refusal cannot undo it")
+            },
+            AttemptStatus::CancelRequested
+            | AttemptStatus::Canceled
+            | AttemptStatus::Failed
+            | AttemptStatus::Expired => self.stay("ended already"),
+        }
+    }
+
+    fn no_charge_seen(&self, settled: bool) -> Step {
+        if self.status == AttemptStatus::Unknown && settled {
+            return self.to(
+                AttemptStatus::Failed,
+                Some(Reason::NeverCharged),
+                "the gateway's settling time is over and it has no charge",
+            );
+        }
+        self.stay("no charge seen yet: weak evidence")
+    }
+
+    fn cancel_asked(&self, amount: Won) -> Step {
+        let Some(from) = CameFrom::of(self.status) else {
+            return self.stay("there is no known charge to give back");
+        };
+        if matches!(from, CameFrom::Failed | CameFrom::Expired) {
+            return self.stay("it ended without a charge");
+        }
+        let charge = self.charged.unwrap_or(self.expected).amount;
+        let wanted = self.canceled.plus(amount).unwrap_or(charge);
+        if amount == Won::ZERO || wanted > charge {
+            return self.stay("no more than the charge can be given back");
+        }
+        let next = Self {
+            cancel: Some((wanted, from)),
+            ..*self
+        };
+        next.to(
+            AttemptStatus::CancelRequested,
+            self.reason,
+            "money is to be given back",
+        )
+    }
+
+    fn cancel_refused(&self) -> Step {
+        let Some((_, from)) = self.cancel else {
+            return self.stay("no cancel is wanted");
+        };
+        let next = Self {
+            cancel: None,
+            ..*self
+        };
+        Step {
+            alarm: Some(Alarm::CancelRefused),
+            ..next.to(
+                from.status(),
+                self.reason,
+                "the gateway refused to give it back",
+            )
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Every state meets every event, and the document says what the code does.
+
+use payment::attempt::{AttemptStatus, LateSuccess};
+use payment::reach::Reach;
+use payment::transitions::{events, example, markdown};
+
+#[test]
+fn the_document_is_the_code() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/transitions.md");
+    let stored = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        stored == markdown(),
+        "docs/transitions.md is stale: run `cargo xtask transitions`"
+    );
+}
+
+#[test]
+fn every_way_is_one_the_contract_allows() {
+    use AttemptStatus::*;
+    let allowed = |from, to| match from {
+        Ready => matches!(
+            to,
+            Approving | Expired | Failed | Approved | PartiallyCanceled | Canceled | Mischarged
+        ),
+        Approving | Unknown => matches!(
+            to,
+            Approved
+                | Failed
+                | Unknown
+                | AwaitingDeposit
+                | Mischarged
+                | Canceled
+                | PartiallyCanceled
+        ),
+        AwaitingDeposit => {
+            matches!(
+                to,
+                Approved | Failed | Canceled | Expired | PartiallyCanceled | Mischarged
+            )
+        }
+        Approved | PartiallyCanceled => {
+            matches!(to, CancelRequested | PartiallyCanceled | Canceled)
+        }
+        Mischarged => matches!(to, CancelRequested | Canceled),
+        CancelRequested => matches!(to, Canceled | PartiallyCanceled | Approved),
+        Failed | Expired => matches!(to, CancelRequested),
+        Canceled => false,
+    };
+    for from in AttemptStatus::ALL {
+        for (name, event) in events() {
+            let to = example(from).apply(event, LateSuccess::Cancel).next.status;
+            assert!(
+                to == from || allowed(from, to),
+                "{from:?} --{name}--> {to:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn failed_needs_a_proof_that_nothing_was_sent_or_the_gateways_word() {
+    for from in AttemptStatus::ALL
+        .into_iter()
+        .filter(|from| *from != AttemptStatus::Failed)
+    {
+        for (name, event) in events() {
+            let next = example(from).apply(event, LateSuccess::Cancel).next;
+            if next.status == AttemptStatus::Failed {
+                let word = name.starts_with("inquiry")
+                    || name.starts_with("answer to")
+                    || name.starts_with("refused by");
+                assert!(
+                    next.reach == Reach::NotSent || word,
+                    "{from:?} --{name}--> failed"
+                );
+            }
+        }
+    }
+}
