@@ -69,8 +69,10 @@ pub enum Lost {
     TimedOut,
     /// The connection broke.
     Reset,
-    /// An answer came that says nothing that can be relied on.
+    /// An answer came that cannot be read: cut short, not JSON, an error page.
     Unreadable,
+    /// An answer was read that settles nothing: a server error, "already processed", a code nobody listed.
+    Inconclusive,
     /// The gateway says it is still working on it.
     InProgress,
 }
@@ -121,7 +123,7 @@ pub enum Reason {
     LateSuccess,
 }
 
-const REASONS: [(Reason, &str); 23] = [
+const REASONS: [(Reason, &str); 24] = [
     (Reason::NotSent(NotSent::Cap), "pg_cap_reached"),
     (Reason::NotSent(NotSent::Circuit), "circuit_open"),
     (Reason::NotSent(NotSent::Deadline), "deadline_passed"),
@@ -141,6 +143,7 @@ const REASONS: [(Reason, &str); 23] = [
     (Reason::Lost(Lost::TimedOut), "timed_out"),
     (Reason::Lost(Lost::Reset), "connection_lost"),
     (Reason::Lost(Lost::Unreadable), "answer_unreadable"),
+    (Reason::Lost(Lost::Inconclusive), "answer_inconclusive"),
     (Reason::Lost(Lost::InProgress), "in_progress_at_pg"),
     (Reason::Interrupted, "interrupted"),
     (Reason::WindowClosed, "window_closed"),

@@ -1,1 +1,3 @@
 //! Jari's server.
+
+pub mod gateway;

@@ -1,0 +1,143 @@
+//! The port to payment gateways: what the server asks of one, and what an answer can be.
+//!
+//! An unknown outcome is a value, never an error: nothing here returns `Result`, so no `?` can turn "we do not know"
+//! into "it failed".
+
+use async_trait::async_trait;
+use payment::attempt::Finding;
+use payment::id::{GatewayName, GatewayOrderId, IdempotencyKey, PaymentKey};
+use payment::money::Won;
+use payment::reach::{Lost, NotSent};
+use payment::time::Millis;
+
+/// One confirm, complete before the first byte leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfirmCall {
+    /// The gateway's handle of the authenticated payment.
+    pub payment_key: PaymentKey,
+    /// The order id that the gateway sees.
+    pub gateway_order_id: GatewayOrderId,
+    /// What the order asks for.
+    pub amount: Won,
+    /// Fixed when the attempt was claimed.
+    pub idempotency_key: IdempotencyKey,
+}
+
+/// What became of one send of a confirm.
+#[must_use]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConfirmOutcome {
+    /// No byte can have reached the gateway.
+    NotSent(NotSent),
+    /// The gateway refused it before processing (429 and its kin).
+    Refused(Told),
+    /// The gateway's word.
+    Found(Finding, Told),
+    /// It may have been processed; only an inquiry tells.
+    Lost(Lost, Told),
+}
+
+/// What an inquiry brought.
+#[must_use]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InquiryOutcome {
+    /// The gateway's word. `Pending` and `NotFound` come with `settled: false`; the caller knows the times.
+    Found(Finding, Told),
+    /// The gateway answered, but said nothing about the payment (429, 5xx, a contradiction).
+    NoWord(Told),
+    /// The gateway could not be reached or did not answer.
+    NoAnswer(Told),
+}
+
+/// One cancel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CancelCall {
+    /// The charge.
+    pub payment_key: PaymentKey,
+    /// How much is to go back now; `None` is everything that is left.
+    pub amount: Option<Won>,
+    /// What the gateway holds of the charge before this cancel, as an optimistic lock; `None` when it is not known.
+    pub balance: Option<Won>,
+    /// Why, for the shopper's statement; at most 200 characters.
+    pub reason: String,
+    /// Fixed when the cancel was decided.
+    pub idempotency_key: IdempotencyKey,
+}
+
+/// What became of one cancel.
+#[must_use]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CancelOutcome {
+    /// The gateway's word after the cancel.
+    Found(Finding, Told),
+    /// Whether it happened must be asked; it may be tried again with the same key.
+    Unknown(Told),
+    /// Not executed; may be tried again with a new key after an inquiry.
+    RetryWithNewKey(Told),
+    /// Refused for good.
+    Refused(Told),
+}
+
+/// What the gateway literally said, for the evidence: HTTP status and code, never secrets or card data.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Told {
+    /// The HTTP status, if there was an answer.
+    pub status: Option<u16>,
+    /// The gateway's own code, or our word for what happened on the wire.
+    pub code: String,
+    /// Whether an operator must look at it.
+    pub alarm: bool,
+}
+
+/// What a payment window needs to be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WindowRequest {
+    /// The order id that the gateway sees.
+    pub gateway_order_id: GatewayOrderId,
+    /// What is bought, for people; at most 100 characters.
+    pub order_name: String,
+    /// What it costs.
+    pub amount: Won,
+    /// Where the shopper comes back after authentication.
+    pub success_url: String,
+    /// Where the shopper comes back after a refusal or a close.
+    pub fail_url: String,
+}
+
+/// What a gateway can do and how long its words take to be true. Policy reads this, never a gateway's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// How long it remembers an idempotency key; `None` when it has none, so that nothing may be resent blindly.
+    pub idempotency: Option<Millis>,
+    /// Whether a payment can be looked up by our order id.
+    pub inquiry_by_order: bool,
+    /// How long after authentication it still accepts a confirm.
+    pub confirm_window: Millis,
+    /// Whether part of a charge can be given back.
+    pub partial_cancel: bool,
+}
+
+/// A payment gateway.
+#[async_trait]
+pub trait Gateway: Send + Sync {
+    /// Its short name.
+    fn name(&self) -> &GatewayName;
+
+    /// What it can do.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Makes one send of a confirm: from starting to connect to the last byte of the answer within the gateway timeout.
+    async fn confirm(&self, call: &ConfirmCall) -> ConfirmOutcome;
+
+    /// Asks what became of a payment: by its key, and where that finds nothing by the order id.
+    async fn inquire(&self, key: Option<&PaymentKey>, order: &GatewayOrderId) -> InquiryOutcome;
+
+    /// Gives money back.
+    async fn cancel(&self, call: &CancelCall) -> CancelOutcome;
+
+    /// Where the shopper pays.
+    fn window_url(&self, request: &WindowRequest) -> String;
+
+    /// The origin of the payment window, for the pages' `form-action` policy.
+    fn window_origin(&self) -> String;
+}
