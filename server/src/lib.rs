@@ -1,3 +1,6 @@
 //! Jari's server.
 
+pub mod clock;
 pub mod gateway;
+pub mod random;
+pub mod store;

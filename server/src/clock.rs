@@ -1,0 +1,61 @@
+//! The only place that reads a clock: monotonic for deadlines, wall time for what is stored.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use payment::time::Millis;
+
+/// A moment of wall time, in milliseconds since 1970 (UTC).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct EpochMs(pub i64);
+
+impl EpochMs {
+    /// The moment `span` later.
+    #[must_use]
+    pub fn plus(self, span: Millis) -> Self {
+        Self(
+            self.0
+                .saturating_add(i64::try_from(span.get()).unwrap_or(i64::MAX)),
+        )
+    }
+
+    /// How long it is from `earlier` to this; zero when it is not later (clocks may step back).
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Millis {
+        Millis::new(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+/// The clocks of one process.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    start: Instant,
+}
+
+impl Clock {
+    /// Starts the monotonic clock at zero.
+    #[must_use]
+    #[expect(
+        clippy::new_without_default,
+        reason = "starting a clock is an act, not a default"
+    )]
+    pub fn new() -> Self {
+        Self {
+            start: Instant::now(),
+        }
+    }
+
+    /// Time since the start; never goes back.
+    #[must_use]
+    pub fn now(&self) -> Millis {
+        Millis::new(u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Wall time; may step.
+    #[must_use]
+    pub fn epoch(&self) -> EpochMs {
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        EpochMs(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+}

@@ -1,0 +1,47 @@
+//! Ids, references and keys that cannot be guessed: 128 random bits and more.
+
+use std::fmt::Write as _;
+
+use payment::id::{AttemptReference, IdempotencyKey, OrderId};
+use rand::RngCore as _;
+
+fn hex<const N: usize>() -> String {
+    let mut bytes = [0_u8; N];
+    rand::rng().fill_bytes(&mut bytes);
+    bytes
+        .iter()
+        .fold(String::with_capacity(2 * N), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}
+
+/// A new order's id.
+#[must_use]
+pub fn order_id() -> OrderId {
+    OrderId::parse(&format!("ord_{}", hex::<16>())).expect("36 word characters are an order id")
+}
+
+/// The unguessable part of a new attempt's return URL.
+#[must_use]
+pub fn attempt_reference() -> AttemptReference {
+    AttemptReference::parse(&hex::<16>()).expect("32 hexadecimal digits are a reference")
+}
+
+/// A new idempotency key; `purpose` tells the log what it was for.
+#[must_use]
+pub fn idempotency_key(purpose: &str) -> IdempotencyKey {
+    IdempotencyKey::parse(&format!("{purpose}-{}", hex::<16>())).expect("short and printable")
+}
+
+/// A new guest shopper's id, or a secret: 256 bits.
+#[must_use]
+pub fn secret() -> String {
+    hex::<32>()
+}
+
+/// A uniform random number, for jitter.
+#[must_use]
+pub fn jitter() -> u32 {
+    rand::rng().next_u32()
+}

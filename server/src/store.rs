@@ -1,0 +1,446 @@
+//! The port to the database: verbs of the domain. Expected results are values; [`StoreError`] is for faults only.
+//!
+//! Knows no HTTP, no gateway and no policy. Every change of an attempt goes through the shared machine inside one
+//! committed transaction: row, stock, order status, evidence and outbox together or not at all.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use payment::attempt::{Attempt, Event, LateSuccess};
+use payment::id::{
+    AttemptReference, GatewayName, GatewayOrderId, IdempotencyKey, OrderId, PaymentKey, Sku,
+};
+use payment::money::Won;
+use payment::order::OrderStatus;
+
+use crate::clock::EpochMs;
+
+pub mod sqlite;
+
+/// A fault of the database.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No connection, or the writer, within the database wait.
+    #[error("the database is busy")]
+    Busy,
+    /// Anything else; the cause is for the log.
+    #[error("the database failed while {doing}")]
+    Failed {
+        /// What was being done.
+        doing: &'static str,
+        /// Why it failed.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A stored row that the code cannot read.
+    #[error("a stored {what} cannot be read")]
+    Corrupt {
+        /// What it should be.
+        what: &'static str,
+    },
+}
+
+/// Who owns an order: a guest shopper's random id.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Owner(pub String);
+
+/// A stored attempt's row number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AttemptId(pub i64);
+
+/// One product as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProductRow {
+    /// What.
+    pub sku: Sku,
+    /// Name in Korean and English.
+    pub name: [String; 2],
+    /// One sentence in Korean and English.
+    pub blurb: [String; 2],
+    /// Price of one.
+    pub price: Won,
+    /// How many can be bought now.
+    pub available: u64,
+}
+
+/// One line of an order as stored, with the product's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineRow {
+    /// What.
+    pub sku: Sku,
+    /// Name in Korean and English.
+    pub name: [String; 2],
+    /// How many.
+    pub quantity: u32,
+    /// Price of one when the order was made.
+    pub price: Won,
+}
+
+/// An order with its attempts, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderRecord {
+    /// The order.
+    pub id: OrderId,
+    /// Who owns it.
+    pub owner: Owner,
+    /// What it costs.
+    pub amount: Won,
+    /// When it was made.
+    pub created_at: EpochMs,
+    /// Whether its time to be paid is over.
+    pub lapsed: bool,
+    /// Its attempts, oldest first.
+    pub attempts: Vec<AttemptRecord>,
+}
+
+impl OrderRecord {
+    /// Its status, derived from its attempts.
+    #[must_use]
+    pub fn status(&self) -> OrderStatus {
+        let attempts: Vec<Attempt> = self.attempts.iter().map(|record| record.attempt).collect();
+        payment::order::derive(&attempts, self.lapsed)
+    }
+}
+
+/// An attempt as stored: the machine's part and what belongs to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptRecord {
+    /// Its row.
+    pub id: AttemptId,
+    /// Its order.
+    pub order_id: OrderId,
+    /// Its number within the order, from 1.
+    pub number: u32,
+    /// Through which gateway.
+    pub gateway: GatewayName,
+    /// The order id that the gateway sees.
+    pub gateway_order_id: GatewayOrderId,
+    /// The unguessable part of its return URL.
+    pub reference: AttemptReference,
+    /// Known from the claim on.
+    pub payment_key: Option<PaymentKey>,
+    /// Fixed by the claim.
+    pub idempotency_key: Option<IdempotencyKey>,
+    /// The machine's part.
+    pub attempt: Attempt,
+    /// Fixed when a cancel was decided.
+    pub cancel_key: Option<IdempotencyKey>,
+    /// Until when the payment window may be used.
+    pub window_until: EpochMs,
+    /// When a confirm claimed it; its only sends begin within moments of that.
+    pub claimed_at: Option<EpochMs>,
+    /// Since when it is unknown.
+    pub unknown_since: Option<EpochMs>,
+    /// When the gateway is to be asked next.
+    pub ask_at: Option<EpochMs>,
+    /// How often it was asked without a result.
+    pub asks: u32,
+}
+
+/// What a new order is made of.
+#[derive(Debug, Clone)]
+pub struct NewOrderRow {
+    /// Its id.
+    pub id: OrderId,
+    /// Who makes it.
+    pub owner: Owner,
+    /// What and how many; each sku once.
+    pub items: Vec<(Sku, u32)>,
+    /// Now.
+    pub at: EpochMs,
+    /// Until when it can be paid.
+    pub expires_at: EpochMs,
+}
+
+/// What became of a new order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OrderMade {
+    /// It is stored and costs this much.
+    Made(Won),
+    /// There is no such product.
+    UnknownSku(Sku),
+    /// There is not enough of it.
+    OutOfStock(Sku),
+    /// The sum is beyond what can be paid.
+    TooMuch,
+}
+
+/// What opening an attempt needs.
+#[derive(Debug, Clone)]
+pub struct NewAttemptRow {
+    /// The order.
+    pub order_id: OrderId,
+    /// Who asks.
+    pub owner: Owner,
+    /// Through which gateway.
+    pub gateway: GatewayName,
+    /// For its return URL.
+    pub reference: AttemptReference,
+    /// Now.
+    pub at: EpochMs,
+    /// Until when its payment window may be used.
+    pub window_until: EpochMs,
+}
+
+/// Why an order takes no attempt or no confirm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    /// No such order, or another's.
+    NotFound,
+    /// It is paid.
+    Paid,
+    /// It was canceled.
+    Canceled,
+    /// Its time is over.
+    Expired,
+    /// The window of the attempt closed before the confirm.
+    AttemptExpired,
+    /// An attempt is open or unknown.
+    InProgress,
+}
+
+/// What became of opening an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Opened {
+    /// The ready attempt: a new one, or the one that was ready already.
+    Ready(Box<AttemptRecord>),
+    /// The order takes none.
+    Closed(Closed),
+}
+
+/// What a claim needs.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    /// Who asks.
+    pub owner: Owner,
+    /// The order id that the gateway sees.
+    pub gateway_order_id: GatewayOrderId,
+    /// The gateway's handle.
+    pub payment_key: PaymentKey,
+    /// The amount in the request; compared, never trusted.
+    pub amount: Won,
+    /// For a new attempt, if the claim has to make one: the first configured gateway.
+    pub gateway: GatewayName,
+    /// Fixed by this claim.
+    pub idempotency_key: IdempotencyKey,
+    /// For a new attempt.
+    pub reference: AttemptReference,
+    /// Now.
+    pub at: EpochMs,
+}
+
+/// What became of a claim. Nothing is changed unless it is granted (an expired window is noted as such).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claimed {
+    /// Committed: this attempt may be sent, once.
+    Granted {
+        /// The order as it is now.
+        order: Box<OrderRecord>,
+        /// The attempt to send.
+        attempt: Box<AttemptRecord>,
+    },
+    /// The same payment again: its present truth.
+    Repeated {
+        /// The order as it is.
+        order: Box<OrderRecord>,
+        /// The attempt of that payment.
+        attempt: Box<AttemptRecord>,
+    },
+    /// The order takes no confirm.
+    Closed(Closed),
+    /// The amount is not the order's.
+    AmountMismatch,
+    /// The payment key belongs to another order.
+    KeyUsed,
+    /// The gateway order id was sent with another key.
+    NewAttemptNeeded,
+    /// Not enough stock.
+    OutOfStock,
+}
+
+/// Where a piece of evidence comes from, and what was literally said.
+#[derive(Debug, Clone)]
+pub struct Evidence {
+    /// Confirm, inquiry, cancel, clock, start, shopper.
+    pub source: &'static str,
+    /// What the gateway literally said.
+    pub told: String,
+    /// Now.
+    pub at: EpochMs,
+}
+
+/// What the record of an event did.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// The attempt before.
+    pub before: Attempt,
+    /// The attempt as stored now.
+    pub after: AttemptRecord,
+    /// The order as it is now.
+    pub order: OrderRecord,
+    /// What must be raised.
+    pub alarm: Option<payment::attempt::Alarm>,
+}
+
+/// One entry of an order's evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvidenceRow {
+    /// When.
+    pub at: EpochMs,
+    /// Where it comes from.
+    pub source: String,
+    /// The machine's event.
+    pub event: String,
+    /// The attempt's state after it.
+    pub status: String,
+}
+
+/// A webhook as it came.
+#[derive(Debug, Clone)]
+pub struct NewWebhook {
+    /// From which gateway it claims to be.
+    pub gateway: GatewayName,
+    /// The sender's own id of the transmission.
+    pub transmission: Option<String>,
+    /// When it came.
+    pub at: EpochMs,
+    /// Its headers that matter, as JSON.
+    pub headers: String,
+    /// Its body, untouched.
+    pub body: Bytes,
+}
+
+/// A stored webhook that is to be applied.
+#[derive(Debug, Clone)]
+pub struct WebhookRow {
+    /// Its row.
+    pub id: i64,
+    /// From which gateway it claims to be.
+    pub gateway: GatewayName,
+    /// When it came.
+    pub received_at: EpochMs,
+    /// Its body.
+    pub body: Vec<u8>,
+    /// How often it found no row.
+    pub tries: u32,
+}
+
+/// What becomes of a webhook that was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WebhookEnd {
+    /// It pointed to this attempt, which is asked about now.
+    Hint(AttemptId),
+    /// Its row is not there yet: look again.
+    Parked(EpochMs),
+    /// It concerns nothing of ours, or waited too long.
+    Ignored,
+}
+
+/// Figures for the gauges.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Attempts whose result is unknown.
+    pub unknown: u64,
+    /// Since when the oldest of them is.
+    pub oldest_unknown: Option<EpochMs>,
+    /// Webhooks not yet applied.
+    pub webhooks_waiting: u64,
+}
+
+/// The database.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Whether the database answers.
+    async fn ping(&self) -> Result<(), StoreError>;
+    /// The shelf.
+    async fn products(&self) -> Result<Vec<ProductRow>, StoreError>;
+    /// Makes an order; nothing is reserved yet.
+    async fn make_order(&self, order: NewOrderRow) -> Result<OrderMade, StoreError>;
+    /// One order, whoever owns it.
+    async fn order(&self, id: &OrderId) -> Result<Option<OrderRecord>, StoreError>;
+    /// The lines of an order.
+    async fn lines(&self, id: &OrderId) -> Result<Vec<LineRow>, StoreError>;
+    /// The evidence of an order, oldest first.
+    async fn evidence(&self, id: &OrderId) -> Result<Vec<EvidenceRow>, StoreError>;
+    /// Orders of a shopper, newest first.
+    async fn orders_of(
+        &self,
+        owner: &Owner,
+        skip: u32,
+        most: u32,
+    ) -> Result<Vec<OrderRecord>, StoreError>;
+
+    /// The ready attempt of an order, made if there is none.
+    async fn open_attempt(&self, attempt: NewAttemptRow) -> Result<Opened, StoreError>;
+    /// Checks and claims in one committed transaction.
+    async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError>;
+    /// Applies an event to an attempt, with stock, order, evidence and outbox, in one committed transaction.
+    async fn record(
+        &self,
+        attempt: AttemptId,
+        event: Event,
+        evidence: Evidence,
+        late: LateSuccess,
+    ) -> Result<Recorded, StoreError>;
+
+    /// One attempt.
+    async fn attempt(&self, id: AttemptId) -> Result<Option<AttemptRecord>, StoreError>;
+    /// The attempts with a payment key, oldest first.
+    async fn attempts_by_key(
+        &self,
+        gateway: &GatewayName,
+        key: &PaymentKey,
+    ) -> Result<Vec<AttemptRecord>, StoreError>;
+    /// The attempts with a gateway order id, oldest first.
+    async fn attempts_by_gateway_order(
+        &self,
+        id: &GatewayOrderId,
+    ) -> Result<Vec<AttemptRecord>, StoreError>;
+
+    /// Attempts about which the gateway is to be asked by `now`, the longest due first.
+    async fn due(&self, now: EpochMs, most: u32) -> Result<Vec<AttemptRecord>, StoreError>;
+    /// When the next attempt is due.
+    async fn next_due(&self) -> Result<Option<EpochMs>, StoreError>;
+    /// The attempt of a gateway that has waited longest to be known, whether it is due or not.
+    async fn oldest_waiting(
+        &self,
+        gateway: &GatewayName,
+    ) -> Result<Option<AttemptRecord>, StoreError>;
+    /// Sets when to ask about an attempt again, and counts the try.
+    async fn ask_again(
+        &self,
+        attempt: AttemptId,
+        at: Option<EpochMs>,
+        asks: u32,
+    ) -> Result<(), StoreError>;
+    /// Makes every waiting attempt of a gateway due now; returns how many.
+    async fn wake_waiting(&self, gateway: &GatewayName, now: EpochMs) -> Result<u64, StoreError>;
+    /// Fixes the key of a cancel; `replace` gives it a new one.
+    async fn cancel_key(
+        &self,
+        attempt: AttemptId,
+        key: IdempotencyKey,
+        replace: bool,
+    ) -> Result<IdempotencyKey, StoreError>;
+    /// Attempts that an earlier incarnation left approving.
+    async fn approving(&self) -> Result<Vec<AttemptId>, StoreError>;
+    /// Ready attempts whose window has closed.
+    async fn lapsed_windows(&self, now: EpochMs, most: u32) -> Result<Vec<AttemptId>, StoreError>;
+    /// Ends the pending orders whose time is over and that have no open attempt; returns how many.
+    async fn lapse_orders(&self, now: EpochMs) -> Result<u64, StoreError>;
+
+    /// Stores a webhook; false when the same transmission is stored already.
+    async fn keep_webhook(&self, webhook: NewWebhook) -> Result<bool, StoreError>;
+    /// Webhooks to apply by `now`.
+    async fn webhooks_due(&self, now: EpochMs, most: u32) -> Result<Vec<WebhookRow>, StoreError>;
+    /// Ends a look at a webhook; a hint makes its attempt due in the same transaction.
+    async fn end_webhook(
+        &self,
+        webhook: i64,
+        end: WebhookEnd,
+        now: EpochMs,
+    ) -> Result<(), StoreError>;
+
+    /// The figures for the gauges.
+    async fn census(&self) -> Result<Census, StoreError>;
+    /// A fact of the installation, stored now if it is not there yet.
+    async fn setting(&self, name: &str, if_absent: &str) -> Result<String, StoreError>;
+}

@@ -1,0 +1,281 @@
+//! The embedded database: one writer, several readers, write-ahead log, every commit on disk before it is believed.
+
+use std::path::Path;
+use std::str::FromStr as _;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use payment::attempt::{Event, LateSuccess};
+use payment::id::{GatewayName, GatewayOrderId, IdempotencyKey, OrderId, PaymentKey};
+use payment::time::Millis;
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{Sqlite, Transaction};
+
+use super::{
+    AttemptId, AttemptRecord, Census, Claim, Claimed, Evidence, EvidenceRow, LineRow,
+    NewAttemptRow, NewOrderRow, NewWebhook, Opened, OrderMade, OrderRecord, Owner, ProductRow,
+    Recorded, Store, StoreError, WebhookEnd, WebhookRow,
+};
+use crate::clock::EpochMs;
+
+mod claim;
+mod orders;
+mod record;
+mod rows;
+mod waiting;
+mod webhooks;
+
+/// How many connections read at once: more would only take turns on the same disk.
+const READERS: u32 = 8;
+
+/// The SQLite store.
+#[derive(Debug, Clone)]
+pub struct SqliteStore {
+    writer: SqlitePool,
+    readers: SqlitePool,
+}
+
+type Tx = Transaction<'static, Sqlite>;
+
+impl SqliteStore {
+    /// Opens the file that `url` names (`sqlite://jari.db`), makes it if it is not there, and migrates it.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the file cannot be opened or migrated.
+    pub async fn open(url: &str, database_wait: Millis) -> Result<Self, StoreError> {
+        let wait = database_wait.to_duration();
+        let options = SqliteConnectOptions::from_str(url)
+            .map_err(|error| failed("reading DATABASE_URL", error))?
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            // With less a committed payment can vanish when the power fails.
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(wait);
+        let writer = pool(1, wait).connect_with(options.clone()).await;
+        let writer = writer.map_err(|error| failed("opening the database", error))?;
+        sqlx::migrate!("migrations/sqlite")
+            .run(&writer)
+            .await
+            .map_err(|error| StoreError::Failed {
+                doing: "migrating",
+                source: Box::new(error),
+            })?;
+        let readers = pool(READERS, wait)
+            .connect_with(options.read_only(true).create_if_missing(false))
+            .await
+            .map_err(|error| failed("opening the database to read", error))?;
+        Ok(Self { writer, readers })
+    }
+
+    /// Opens a database file at `path`.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`].
+    pub async fn open_file(path: &Path, database_wait: Millis) -> Result<Self, StoreError> {
+        Self::open(&format!("sqlite://{}", path.display()), database_wait).await
+    }
+
+    /// A transaction that takes the write lock at its start: one that reads first and writes later can fail at once,
+    /// whatever the busy timeout.
+    async fn write(&self) -> Result<Tx, StoreError> {
+        self.writer
+            .begin_with("BEGIN IMMEDIATE")
+            .await
+            .map_err(|error| failed("taking the writer", error))
+    }
+}
+
+fn pool(size: u32, wait: Duration) -> SqlitePoolOptions {
+    SqlitePoolOptions::new()
+        .max_connections(size)
+        .min_connections(1)
+        .acquire_timeout(wait)
+}
+
+/// Turns a driver's error into ours: busy is told apart, since it proves that nothing was done.
+fn failed(doing: &'static str, error: sqlx::Error) -> StoreError {
+    let busy = match &error {
+        sqlx::Error::PoolTimedOut => true,
+        // SQLITE_BUSY and its extended codes end in 5.
+        sqlx::Error::Database(error) => error
+            .code()
+            .and_then(|code| code.parse::<u32>().ok())
+            .is_some_and(|code| code & 0xff == 5),
+        _ => false,
+    };
+    if busy {
+        StoreError::Busy
+    } else {
+        StoreError::Failed {
+            doing,
+            source: Box::new(error),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn ping(&self) -> Result<(), StoreError> {
+        sqlx::query("-- ping\nSELECT 1")
+            .execute(&self.readers)
+            .await
+            .map(|_| ())
+            .map_err(|error| failed("asking whether the database answers", error))
+    }
+
+    async fn products(&self) -> Result<Vec<ProductRow>, StoreError> {
+        orders::products(&self.readers).await
+    }
+
+    async fn make_order(&self, order: NewOrderRow) -> Result<OrderMade, StoreError> {
+        orders::make_order(self.write().await?, order).await
+    }
+
+    async fn order(&self, id: &OrderId) -> Result<Option<OrderRecord>, StoreError> {
+        let mut reader = self.reader().await?;
+        rows::order(&mut reader, id).await
+    }
+
+    async fn lines(&self, id: &OrderId) -> Result<Vec<LineRow>, StoreError> {
+        orders::lines(&self.readers, id).await
+    }
+
+    async fn evidence(&self, id: &OrderId) -> Result<Vec<EvidenceRow>, StoreError> {
+        orders::evidence(&self.readers, id).await
+    }
+
+    async fn orders_of(
+        &self,
+        owner: &Owner,
+        skip: u32,
+        most: u32,
+    ) -> Result<Vec<OrderRecord>, StoreError> {
+        let mut reader = self.reader().await?;
+        orders::orders_of(&mut reader, owner, skip, most).await
+    }
+
+    async fn open_attempt(&self, attempt: NewAttemptRow) -> Result<Opened, StoreError> {
+        claim::open_attempt(self.write().await?, attempt).await
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {
+        claim::claim(self.write().await?, claim).await
+    }
+
+    async fn record(
+        &self,
+        attempt: AttemptId,
+        event: Event,
+        evidence: Evidence,
+        late: LateSuccess,
+    ) -> Result<Recorded, StoreError> {
+        record::record(self.write().await?, attempt, event, evidence, late).await
+    }
+
+    async fn attempt(&self, id: AttemptId) -> Result<Option<AttemptRecord>, StoreError> {
+        let mut reader = self.reader().await?;
+        rows::attempt(&mut reader, id).await
+    }
+
+    async fn attempts_by_key(
+        &self,
+        gateway: &GatewayName,
+        key: &PaymentKey,
+    ) -> Result<Vec<AttemptRecord>, StoreError> {
+        rows::attempts_by_key(&self.readers, gateway, key).await
+    }
+
+    async fn attempts_by_gateway_order(
+        &self,
+        id: &GatewayOrderId,
+    ) -> Result<Vec<AttemptRecord>, StoreError> {
+        let mut reader = self.reader().await?;
+        rows::attempts_by_gateway_order(&mut reader, id).await
+    }
+
+    async fn due(&self, now: EpochMs, most: u32) -> Result<Vec<AttemptRecord>, StoreError> {
+        waiting::due(&self.readers, now, most).await
+    }
+
+    async fn next_due(&self) -> Result<Option<EpochMs>, StoreError> {
+        waiting::next_due(&self.readers).await
+    }
+
+    async fn oldest_waiting(
+        &self,
+        gateway: &GatewayName,
+    ) -> Result<Option<AttemptRecord>, StoreError> {
+        waiting::oldest_waiting(&self.readers, gateway).await
+    }
+
+    async fn ask_again(
+        &self,
+        attempt: AttemptId,
+        at: Option<EpochMs>,
+        asks: u32,
+    ) -> Result<(), StoreError> {
+        waiting::ask_again(&self.writer, attempt, at, asks).await
+    }
+
+    async fn wake_waiting(&self, gateway: &GatewayName, now: EpochMs) -> Result<u64, StoreError> {
+        waiting::wake_waiting(&self.writer, gateway, now).await
+    }
+
+    async fn cancel_key(
+        &self,
+        attempt: AttemptId,
+        key: IdempotencyKey,
+        replace: bool,
+    ) -> Result<IdempotencyKey, StoreError> {
+        waiting::cancel_key(self.write().await?, attempt, key, replace).await
+    }
+
+    async fn approving(&self) -> Result<Vec<AttemptId>, StoreError> {
+        waiting::approving(&self.readers).await
+    }
+
+    async fn lapsed_windows(&self, now: EpochMs, most: u32) -> Result<Vec<AttemptId>, StoreError> {
+        waiting::lapsed_windows(&self.readers, now, most).await
+    }
+
+    async fn lapse_orders(&self, now: EpochMs) -> Result<u64, StoreError> {
+        orders::lapse(&self.writer, now).await
+    }
+
+    async fn keep_webhook(&self, webhook: NewWebhook) -> Result<bool, StoreError> {
+        webhooks::keep(&self.writer, webhook).await
+    }
+
+    async fn webhooks_due(&self, now: EpochMs, most: u32) -> Result<Vec<WebhookRow>, StoreError> {
+        webhooks::due(&self.readers, now, most).await
+    }
+
+    async fn end_webhook(
+        &self,
+        webhook: i64,
+        end: WebhookEnd,
+        now: EpochMs,
+    ) -> Result<(), StoreError> {
+        webhooks::end(self.write().await?, webhook, end, now).await
+    }
+
+    async fn census(&self) -> Result<Census, StoreError> {
+        waiting::census(&self.readers).await
+    }
+
+    async fn setting(&self, name: &str, if_absent: &str) -> Result<String, StoreError> {
+        orders::setting(self.write().await?, name, if_absent).await
+    }
+}
+
+impl SqliteStore {
+    async fn reader(&self) -> Result<sqlx::pool::PoolConnection<Sqlite>, StoreError> {
+        self.readers
+            .acquire()
+            .await
+            .map_err(|error| failed("taking a reader", error))
+    }
+}

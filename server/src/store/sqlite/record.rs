@@ -1,0 +1,320 @@
+//! Recording what was learned: the machine's step, stock, order status, evidence and outbox in one transaction.
+
+use payment::attempt::{Alarm, Attempt, AttemptStatus, Event, Finding, Holding, LateSuccess, Step};
+use payment::id::OrderId;
+use payment::money::Currency;
+use payment::order::OrderStatus;
+use payment::time::Millis;
+
+use super::rows;
+use super::{Tx, failed};
+use crate::clock::EpochMs;
+use crate::store::{AttemptId, AttemptRecord, Evidence, OrderRecord, Recorded, StoreError};
+
+/// The first look at an attempt that became unknown (spec section 3 of recovery: about one second).
+const FIRST_LOOK: Millis = Millis::from_secs(1);
+/// How often a virtual account is looked at without a webhook.
+const DEPOSIT_LOOK: Millis = Millis::from_secs(60);
+
+/// Applies an event to an attempt.
+pub(super) async fn record(
+    mut tx: Tx,
+    id: AttemptId,
+    event: Event,
+    evidence: Evidence,
+    late: LateSuccess,
+) -> Result<Recorded, StoreError> {
+    let stored = rows::attempt(&mut tx, id)
+        .await?
+        .ok_or(StoreError::Corrupt {
+            what: "attempt to record",
+        })?;
+    let order = rows::order(&mut tx, &stored.order_id)
+        .await?
+        .ok_or(StoreError::Corrupt {
+            what: "order to record",
+        })?;
+    let late = if paid_by_another(&order, id) {
+        LateSuccess::Cancel
+    } else {
+        late
+    };
+    let before = stored.attempt;
+    let step = take_step(&mut tx, &stored, event, late).await?;
+    if step.next != before {
+        save_attempt(&mut tx, &stored, &step.next, evidence.at).await?;
+    }
+    let after = AttemptRecord {
+        attempt: step.next,
+        ..stored
+    };
+    add_evidence(&mut tx, &after, event_name(event), &evidence, step.why).await?;
+    let order = rows::order(&mut tx, &order.id)
+        .await?
+        .ok_or(StoreError::Corrupt {
+            what: "order to record",
+        })?;
+    save_order(&mut tx, &order).await?;
+    queue_effects(&mut tx, &before, &after, &step, &order, evidence.at).await?;
+    let after = rows::attempt(&mut tx, id)
+        .await?
+        .ok_or(StoreError::Corrupt {
+            what: "recorded attempt",
+        })?;
+    tx.commit()
+        .await
+        .map_err(|error| failed("recording an outcome", error))?;
+    Ok(Recorded {
+        before,
+        after,
+        order,
+        alarm: step.alarm,
+    })
+}
+
+fn paid_by_another(order: &OrderRecord, id: AttemptId) -> bool {
+    order
+        .attempts
+        .iter()
+        .any(|record| record.id != id && record.attempt.counts_as_paid())
+}
+
+/// The machine's step with its stock moved. A charge for which there is no stock any more is given back.
+async fn take_step(
+    tx: &mut Tx,
+    stored: &AttemptRecord,
+    event: Event,
+    late: LateSuccess,
+) -> Result<Step, StoreError> {
+    let step = stored.attempt.apply(event, late);
+    if move_stock(
+        tx,
+        &stored.order_id,
+        stored.attempt.holding(),
+        step.next.holding(),
+    )
+    .await?
+    {
+        return Ok(step);
+    }
+    let ended = Attempt {
+        status: AttemptStatus::Failed,
+        ..stored.attempt
+    };
+    Ok(ended.apply(event, LateSuccess::Cancel))
+}
+
+/// Moves the stock of an order's lines; false, and nothing moved, when there is not enough.
+pub(super) async fn move_stock(
+    tx: &mut Tx,
+    order: &OrderId,
+    from: Holding,
+    to: Holding,
+) -> Result<bool, StoreError> {
+    if from == to {
+        return Ok(true);
+    }
+    let sign = |holding, counted| i64::from(to == holding) - i64::from(from == holding && counted);
+    let (reserved, sold) = (sign(Holding::Reserved, true), sign(Holding::Sold, true));
+    let lines: i64 = sqlx::query_scalar(
+        "-- move_stock_lines\nSELECT count(*) FROM order_lines WHERE order_id = ?1",
+    )
+    .bind(order.as_str())
+    .fetch_one(&mut **tx)
+    .await
+    .map_err(|error| failed("moving stock", error))?;
+    let enough = "SELECT count(*) FROM order_lines l JOIN products p ON p.sku = l.sku \
+                  WHERE l.order_id = ?1 AND p.total - p.reserved - p.sold >= l.quantity * ?2";
+    let can: i64 = sqlx::query_scalar(enough)
+        .bind(order.as_str())
+        .bind(reserved + sold)
+        .fetch_one(&mut **tx)
+        .await
+        .map_err(|error| failed("moving stock", error))?;
+    if can < lines {
+        return Ok(false);
+    }
+    sqlx::query(
+        "-- move_stock\nUPDATE products SET \
+         reserved = reserved + ?2 * (SELECT quantity FROM order_lines l WHERE l.order_id = ?1 AND l.sku = products.sku), \
+         sold = sold + ?3 * (SELECT quantity FROM order_lines l WHERE l.order_id = ?1 AND l.sku = products.sku) \
+         WHERE sku IN (SELECT sku FROM order_lines WHERE order_id = ?1)",
+    )
+    .bind(order.as_str())
+    .bind(reserved)
+    .bind(sold)
+    .execute(&mut **tx)
+    .await
+    .map(|_| true)
+    .map_err(|error| failed("moving stock", error))
+}
+
+/// When to ask next about an attempt that has just come into its state.
+fn ask_at(next: &Attempt, now: EpochMs) -> Option<EpochMs> {
+    match next.status {
+        AttemptStatus::Unknown => Some(now.plus(FIRST_LOOK)),
+        AttemptStatus::Mischarged | AttemptStatus::CancelRequested => Some(now),
+        AttemptStatus::AwaitingDeposit => Some(now.plus(DEPOSIT_LOOK)),
+        AttemptStatus::Ready
+        | AttemptStatus::Approving
+        | AttemptStatus::Approved
+        | AttemptStatus::PartiallyCanceled
+        | AttemptStatus::Canceled
+        | AttemptStatus::Failed
+        | AttemptStatus::Expired => None,
+    }
+}
+
+/// Stores the machine's part of an attempt.
+pub(super) async fn save_attempt(
+    tx: &mut Tx,
+    stored: &AttemptRecord,
+    next: &Attempt,
+    now: EpochMs,
+) -> Result<(), StoreError> {
+    let moved = next.status != stored.attempt.status;
+    let ask_at = if moved {
+        ask_at(next, now)
+    } else {
+        stored.ask_at
+    };
+    let unknown_since = match next.status {
+        AttemptStatus::Unknown => Some(stored.unknown_since.unwrap_or(now)),
+        _ => None,
+    };
+    let ended = moved && !next.status.is_open() && next.status != AttemptStatus::Ready;
+    sqlx::query(
+        "-- save_attempt\nUPDATE attempts SET status = ?2, reach = ?3, reason = ?4, charged_won = ?5, \
+         charged_in_won = ?6, canceled_won = ?7, deposit = ?8, void = ?9, cancel_won = ?10, cancel_from = ?11, \
+         unknown_since = ?12, ask_at = ?13, asks = CASE WHEN ?14 THEN 0 ELSE asks END, \
+         ended_at = CASE WHEN ?15 THEN ?16 ELSE ended_at END, version = version + 1 WHERE id = ?1",
+    )
+    .bind(stored.id.0)
+    .bind(next.status.as_str())
+    .bind(next.reach.as_str())
+    .bind(next.reason.map(payment::reach::Reason::as_str))
+    .bind(next.charged.map(|money| money.amount.get()))
+    .bind(next.charged.map(|money| i64::from(money.currency == Currency::Krw)))
+    .bind(next.canceled.get())
+    .bind(i64::from(next.deposit))
+    .bind(i64::from(next.void))
+    .bind(next.cancel.map(|(amount, _)| amount.get()))
+    .bind(next.cancel.map(|(_, from)| from.status().as_str()))
+    .bind(unknown_since.map(|at| at.0))
+    .bind(ask_at.map(|at| at.0))
+    .bind(moved)
+    .bind(ended)
+    .bind(now.0)
+    .execute(&mut **tx)
+    .await
+    .map(|_| ())
+    .map_err(|error| failed("storing an attempt", error))
+}
+
+/// The stable name of an event in the evidence.
+fn event_name(event: Event) -> &'static str {
+    match event {
+        Event::Claimed => "claimed",
+        Event::WindowClosed => "window_closed",
+        Event::SendRefused(_) => "not_sent",
+        Event::RefusedByGateway => "refused_by_gateway",
+        Event::AnswerLost(_) => "answer_lost",
+        Event::Interrupted => "interrupted",
+        Event::Found(Finding::Charged { .. }, _) => "charged",
+        Event::Found(Finding::AwaitingDeposit, _) => "awaiting_deposit",
+        Event::Found(Finding::Declined(_), _) => "declined",
+        Event::Found(Finding::Lapsed, _) => "lapsed",
+        Event::Found(Finding::Pending { .. }, _) => "pending",
+        Event::Found(Finding::NotFound { .. }, _) => "not_found",
+        Event::CancelAsked(_) => "cancel_asked",
+        Event::CancelRefused => "cancel_refused",
+    }
+}
+
+/// Adds to the evidence; the same word twice in a row, with the same state, is kept once.
+pub(super) async fn add_evidence(
+    tx: &mut Tx,
+    attempt: &AttemptRecord,
+    event: &str,
+    evidence: &Evidence,
+    why: &str,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- add_evidence\nINSERT INTO evidence (order_id, attempt_id, at, source, event, told, status, why) \
+         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE NOT EXISTS (SELECT 1 FROM (SELECT event, status, told \
+         FROM evidence WHERE order_id = ?1 AND attempt_id = ?2 ORDER BY id DESC LIMIT 1) last \
+         WHERE last.event = ?5 AND last.status = ?7 AND last.told = ?6)",
+    )
+    .bind(attempt.order_id.as_str())
+    .bind(attempt.id.0)
+    .bind(evidence.at.0)
+    .bind(evidence.source)
+    .bind(event)
+    .bind(&evidence.told)
+    .bind(attempt.attempt.status.as_str())
+    .bind(why)
+    .execute(&mut **tx)
+    .await
+    .map(|_| ())
+    .map_err(|error| failed("storing evidence", error))
+}
+
+async fn save_order(tx: &mut Tx, order: &OrderRecord) -> Result<(), StoreError> {
+    sqlx::query("-- save_order\nUPDATE orders SET status = ?2 WHERE id = ?1 AND status <> ?2")
+        .bind(order.id.as_str())
+        .bind(order.status().as_str())
+        .execute(&mut **tx)
+        .await
+        .map(|_| ())
+        .map_err(|error| failed("storing an order's status", error))
+}
+
+/// Queues the side effects of a step; each has a key, so that it is queued once in all.
+async fn queue_effects(
+    tx: &mut Tx,
+    before: &Attempt,
+    after: &AttemptRecord,
+    step: &Step,
+    order: &OrderRecord,
+    at: EpochMs,
+) -> Result<(), StoreError> {
+    let id = after.id.0;
+    let mut effects = Vec::new();
+    if step.pays(before) {
+        effects.push(("order_paid", format!("order_paid:{id}"), String::new()));
+    }
+    if after.attempt.canceled > before.canceled {
+        let canceled = after.attempt.canceled;
+        let kind = match order.status() {
+            OrderStatus::PartiallyCanceled => Some("order_partially_canceled"),
+            OrderStatus::Canceled => Some("order_canceled"),
+            OrderStatus::Pending | OrderStatus::Paid | OrderStatus::Expired => None,
+        };
+        effects.extend(kind.map(|kind| {
+            (
+                kind,
+                format!("{kind}:{id}:{canceled}"),
+                canceled.to_string(),
+            )
+        }));
+    }
+    if let Some(alarm) = step.alarm.map(Alarm::as_str) {
+        effects.push(("alarm", format!("alarm:{id}:{alarm}"), alarm.to_owned()));
+    }
+    for (kind, key, payload) in effects {
+        sqlx::query(
+            "-- queue_effect\nINSERT INTO outbox (key, order_id, attempt_id, kind, payload, created_at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
+        )
+        .bind(key)
+        .bind(order.id.as_str())
+        .bind(id)
+        .bind(kind)
+        .bind(payload)
+        .bind(at.0)
+        .execute(&mut **tx)
+        .await
+        .map_err(|error| failed("queueing a side effect", error))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! Attempts that wait for the gateway's word: which are due, and when to ask again.
+
+use payment::id::{GatewayName, IdempotencyKey};
+use sqlx::Row as _;
+use sqlx::sqlite::SqlitePool;
+
+use super::rows::select_attempts;
+use super::{Tx, failed};
+use crate::clock::EpochMs;
+use crate::store::{AttemptId, AttemptRecord, Census, StoreError};
+
+/// Attempts about which the gateway is to be asked by `now`, the longest due first.
+pub(super) async fn due(
+    db: &SqlitePool,
+    now: EpochMs,
+    most: u32,
+) -> Result<Vec<AttemptRecord>, StoreError> {
+    sqlx::query_as(select_attempts!(
+        "due",
+        "WHERE ask_at <= ?1 ORDER BY ask_at LIMIT ?2"
+    ))
+    .bind(now.0)
+    .bind(i64::from(most))
+    .fetch_all(db)
+    .await
+    .map_err(|error| failed("looking for attempts to ask about", error))
+}
+
+/// When the next attempt is due.
+pub(super) async fn next_due(db: &SqlitePool) -> Result<Option<EpochMs>, StoreError> {
+    sqlx::query_scalar("-- next_due\nSELECT min(ask_at) FROM attempts WHERE ask_at IS NOT NULL")
+        .fetch_one(db)
+        .await
+        .map(|at: Option<i64>| at.map(EpochMs))
+        .map_err(|error| failed("looking for the next inquiry", error))
+}
+
+/// The attempt of a gateway that has waited longest to be known.
+pub(super) async fn oldest_waiting(
+    db: &SqlitePool,
+    gateway: &GatewayName,
+) -> Result<Option<AttemptRecord>, StoreError> {
+    sqlx::query_as(select_attempts!(
+        "oldest_waiting",
+        "WHERE gateway = ?1 AND ask_at IS NOT NULL AND status IN ('unknown', 'mischarged', 'cancel_requested') \
+         ORDER BY unknown_since, id LIMIT 1"
+    ))
+    .bind(gateway.as_str())
+    .fetch_optional(db)
+    .await
+    .map_err(|error| failed("looking for the oldest unknown", error))
+}
+
+/// Sets when to ask again; a state that asks for nothing any more stays silent.
+pub(super) async fn ask_again(
+    db: &SqlitePool,
+    attempt: AttemptId,
+    at: Option<EpochMs>,
+    asks: u32,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "-- ask_again\nUPDATE attempts SET ask_at = ?2, asks = ?3 WHERE id = ?1 AND ask_at IS NOT NULL",
+    )
+    .bind(attempt.0)
+    .bind(at.map(|at| at.0))
+    .bind(i64::from(asks))
+    .execute(db)
+    .await
+    .map(|_| ())
+    .map_err(|error| failed("noting when to ask again", error))
+}
+
+/// Makes every waiting attempt of a gateway due now.
+pub(super) async fn wake_waiting(
+    db: &SqlitePool,
+    gateway: &GatewayName,
+    now: EpochMs,
+) -> Result<u64, StoreError> {
+    sqlx::query(
+        "-- wake_waiting\nUPDATE attempts SET ask_at = ?2 WHERE gateway = ?1 AND ask_at > ?2 AND status IN \
+         ('unknown', 'mischarged', 'cancel_requested')",
+    )
+    .bind(gateway.as_str())
+    .bind(now.0)
+    .execute(db)
+    .await
+    .map(|done| done.rows_affected())
+    .map_err(|error| failed("waking the unknown attempts", error))
+}
+
+/// Fixes the key of a cancel, so that a resend after a crash is the same cancel.
+pub(super) async fn cancel_key(
+    mut tx: Tx,
+    attempt: AttemptId,
+    key: IdempotencyKey,
+    replace: bool,
+) -> Result<IdempotencyKey, StoreError> {
+    let doing = "fixing the key of a cancel";
+    sqlx::query("-- cancel_key\nUPDATE attempts SET cancel_key = ?2 WHERE id = ?1 AND (?3 OR cancel_key IS NULL)")
+        .bind(attempt.0)
+        .bind(key.as_str())
+        .bind(replace)
+        .execute(&mut *tx)
+        .await
+        .map_err(|error| failed(doing, error))?;
+    let stored: String =
+        sqlx::query_scalar("-- cancel_key_now\nSELECT cancel_key FROM attempts WHERE id = ?1")
+            .bind(attempt.0)
+            .fetch_one(&mut *tx)
+            .await
+            .map_err(|error| failed(doing, error))?;
+    tx.commit().await.map_err(|error| failed(doing, error))?;
+    IdempotencyKey::parse(&stored).map_err(|_| StoreError::Corrupt { what: "cancel key" })
+}
+
+/// Attempts that an earlier incarnation left approving.
+pub(super) async fn approving(db: &SqlitePool) -> Result<Vec<AttemptId>, StoreError> {
+    sqlx::query_scalar(
+        "-- approving\nSELECT id FROM attempts WHERE status = 'approving' ORDER BY id",
+    )
+    .fetch_all(db)
+    .await
+    .map(|ids: Vec<i64>| ids.into_iter().map(AttemptId).collect())
+    .map_err(|error| failed("looking for interrupted attempts", error))
+}
+
+/// Ready attempts whose window has closed.
+pub(super) async fn lapsed_windows(
+    db: &SqlitePool,
+    now: EpochMs,
+    most: u32,
+) -> Result<Vec<AttemptId>, StoreError> {
+    sqlx::query_scalar(
+        "-- lapsed_windows\nSELECT id FROM attempts WHERE status = 'ready' AND window_until <= ?1 ORDER BY window_until LIMIT ?2",
+    )
+    .bind(now.0)
+    .bind(i64::from(most))
+    .fetch_all(db)
+    .await
+    .map(|ids: Vec<i64>| ids.into_iter().map(AttemptId).collect())
+    .map_err(|error| failed("looking for closed windows", error))
+}
+
+/// The figures for the gauges.
+pub(super) async fn census(db: &SqlitePool) -> Result<Census, StoreError> {
+    let row = sqlx::query(
+        "-- census\nSELECT (SELECT count(*) FROM attempts WHERE status = 'unknown') AS unknown, \
+         (SELECT min(unknown_since) FROM attempts WHERE status = 'unknown') AS oldest, \
+         (SELECT count(*) FROM webhooks WHERE next_at IS NOT NULL) AS webhooks",
+    )
+    .fetch_one(db)
+    .await
+    .map_err(|error| failed("counting", error))?;
+    let count = |name| {
+        row.try_get::<i64, _>(name)
+            .map(|n| u64::try_from(n).unwrap_or(0))
+    };
+    let read = || {
+        Ok::<_, sqlx::Error>(Census {
+            unknown: count("unknown")?,
+            oldest_unknown: row.try_get::<Option<i64>, _>("oldest")?.map(EpochMs),
+            webhooks_waiting: count("webhooks")?,
+        })
+    };
+    read().map_err(|error| failed("counting", error))
+}
