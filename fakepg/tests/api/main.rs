@@ -1,0 +1,6 @@
+//! The gateway over real sockets.
+
+mod support;
+
+mod cancel;
+mod toss;
