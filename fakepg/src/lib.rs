@@ -1,5 +1,6 @@
 //! A payment gateway for tests and labs: speaks Toss Payments' wire, breaks on command, and keeps
 //! a ledger of what it really booked. It shares no code with the server it judges.
+#![doc = include_str!("../README.md")]
 
 pub mod engine;
 mod http;
