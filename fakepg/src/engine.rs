@@ -127,8 +127,13 @@ impl Engine {
         self.books.authenticate(gateway, new, now_ms)
     }
 
-    /// Takes in a call.
+    /// Takes in a call. While the scenario is not `up` it is reset and counted nowhere.
     pub fn receive(&mut self, call: Call, now_ms: u64) -> (CallId, Next) {
+        self.calls += 1;
+        let id = CallId(self.calls);
+        if !self.scenario.up {
+            return (id, Next::Reset);
+        }
         let operation = call.operation();
         self.books.expire(self.scenario.confirm_window_ms, now_ms);
         self.books.ledger.received(operation);
@@ -141,8 +146,6 @@ impl Engine {
                 .payment_key
                 .filter(|key| self.books.confirm_began(key));
         }
-        self.calls += 1;
-        let id = CallId(self.calls);
         let work = Work {
             call,
             operation,

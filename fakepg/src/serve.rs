@@ -64,7 +64,8 @@ pub async fn spawn(config: Config) -> anyhow::Result<Handle> {
         .transpose()?;
 
     let clock = shared::Clock::start();
-    let engine = Engine::new(&config.secret_key, config.seed, clock.now_ms());
+    let mut engine = Engine::new(&config.secret_key, config.seed, clock.now_ms());
+    engine.set_scenario(config.scenario.clone());
     let gate = Gate::new(addr, control.is_some());
     let shared = Arc::new(Shared::new(engine, clock, gate, config.webhook_url));
     let client = webhooks::client()?;

@@ -188,7 +188,7 @@ impl Books {
     /// Expires what was authenticated longer ago than the window.
     pub(super) fn expire(&mut self, window_ms: u64, now_ms: u64) {
         while let Some((at_ms, _)) = self.waiting.first()
-            && at_ms + window_ms <= now_ms
+            && at_ms.saturating_add(window_ms) <= now_ms
             && let Some((_, key)) = self.waiting.pop_first()
         {
             let failure = (
@@ -204,7 +204,9 @@ impl Books {
 
     /// When the next payment expires.
     pub(super) fn next_expiry(&self, window_ms: u64) -> Option<u64> {
-        self.waiting.first().map(|(at_ms, _)| at_ms + window_ms)
+        self.waiting
+            .first()
+            .map(|(at_ms, _)| at_ms.saturating_add(window_ms))
     }
 
     /// Books a charge of this many won.

@@ -58,7 +58,7 @@ impl Outbox {
         now_ms: u64,
     ) {
         let [drop, duplicate, reorder] = std::array::from_fn(|_| rng.random::<f64>());
-        let due_ms = now_ms + switches.delay_ms.sample(rng);
+        let due_ms = now_ms.saturating_add(switches.delay_ms.sample(rng));
         if switches.drop.hits(drop) {
             return;
         }
@@ -68,7 +68,7 @@ impl Outbox {
         if let Some((_, held)) = self.held.take() {
             webhook.follower = Some(Box::new(held));
         } else if switches.reorder.hits(reorder) {
-            self.held = Some((due_ms + LONGEST_HOLD_MS, webhook));
+            self.held = Some((due_ms.saturating_add(LONGEST_HOLD_MS), webhook));
             return;
         }
         self.push(due_ms, webhook);
@@ -82,7 +82,7 @@ impl Outbox {
 
     /// Takes what is due.
     pub(super) fn due(&mut self, now_ms: u64) -> Vec<Webhook> {
-        let later = self.queue.split_off(&(now_ms + 1, 0));
+        let later = self.queue.split_off(&(now_ms.saturating_add(1), 0));
         let mut due: Vec<_> = std::mem::replace(&mut self.queue, later)
             .into_values()
             .collect();
@@ -111,7 +111,7 @@ impl Outbox {
             .and_then(|resend| resend.wait_ms(webhook.resends));
         if let (false, Some(wait_ms)) = (ok, wait) {
             webhook.resends += 1;
-            self.push(now + wait_ms, webhook);
+            self.push(now.saturating_add(wait_ms), webhook);
         }
     }
 }

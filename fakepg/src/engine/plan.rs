@@ -71,9 +71,11 @@ impl Plan {
         Self {
             loss: loss.map(|loss| loss.when),
             redirect: scenario.redirect.clone(),
-            work_ms: scenario.delay_ms.draw(throws.delay)
-                + tail.map_or(0, |tail| tail.delay_ms.draw(throws.tail_delay))
-                + hang_ms(When::Before),
+            work_ms: scenario
+                .delay_ms
+                .draw(throws.delay)
+                .saturating_add(tail.map_or(0, |tail| tail.delay_ms.draw(throws.tail_delay)))
+                .saturating_add(hang_ms(When::Before)),
             hold_ms: hang_ms(When::After),
             decline: decline.map(|decline| decline.code.clone()),
             error: error.cloned(),

@@ -247,3 +247,15 @@ fn a_reset_of_the_ledger_keeps_calls_in_flight_counted() {
         (0, 1)
     );
 }
+
+#[test]
+fn a_gateway_that_is_down_counts_nothing_and_delays_without_end_are_no_overflow() {
+    let mut bench = Bench::new(json!({"up": false}));
+    assert_eq!(bench.buy("order_1"), Next::Reset);
+    assert_eq!(bench.engine.ledger().calls.confirm.received, 0);
+    let endless = json!({"hang": {"ms": u64::MAX}, "delayMs": u64::MAX, "confirmWindowMs": u64::MAX,
+                         "webhooks": {"delayMs": u64::MAX}});
+    bench.set(endless);
+    assert_eq!(bench.buy("order_2"), Next::Wait { until_ms: u64::MAX });
+    assert!(bench.tick().is_empty());
+}

@@ -222,7 +222,7 @@ fn cancel(
 fn inquire(found: Option<&Payment>, scenario: &Scenario, now_ms: u64) -> Result<Answer, String> {
     let payment = found.ok_or("NOT_FOUND_PAYMENT")?;
     let hidden = match payment.booked_ms {
-        Some(booked_ms) => now_ms < booked_ms + scenario.not_found_for_ms,
+        Some(booked_ms) => now_ms < booked_ms.saturating_add(scenario.not_found_for_ms),
         None => {
             payment.status == Status::InProgress && scenario.unconfirmed == Unconfirmed::NotFound
         }

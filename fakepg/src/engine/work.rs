@@ -133,14 +133,14 @@ impl Engine {
         work.working = true;
         *self.working.of(work.operation) += 1;
         ControlFlow::Continue(Stage::Working {
-            until_ms: now_ms + plan.work_ms,
+            until_ms: now_ms.saturating_add(plan.work_ms),
             plan,
         })
     }
 
     /// The end of the work: an error, or the booking.
     fn book(&mut self, work: &Work, plan: Plan, now_ms: u64) -> Stage {
-        let until_ms = now_ms + plan.hold_ms;
+        let until_ms = now_ms.saturating_add(plan.hold_ms);
         let error = plan.error.clone();
         let injected = |side| error.as_ref().filter(|error| error.when == side).map(fault);
         if let Some(answer) = injected(When::Before) {

@@ -81,7 +81,9 @@ impl Gate {
 /// Serves the control API alone.
 pub(super) fn serve_control(shared: &Arc<Shared>, listener: TcpListener) {
     let (router, closing) = (http::control_only(shared), shared.control_closing.clone());
-    tokio::spawn(accept(Arc::clone(shared), listener, router, closing));
+    let accepting = accept(Arc::clone(shared), listener, router, closing);
+    // Tracked, so that a shutdown returns only once this port is free as well.
+    shared.connections.spawn(accepting);
 }
 
 /// Binds a port, also one whose old connections are not forgotten yet.

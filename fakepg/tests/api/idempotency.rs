@@ -119,7 +119,7 @@ async fn a_resend_while_the_first_is_running_gets_409_and_the_answer_later() {
     })
     .await;
     // Lifted into a long delay: the first call's work begins and holds the key.
-    shop.scenario(json!({"delayMs": 400})).await;
+    shop.scenario(json!({"delayMs": 1_500})).await;
     let busy = shop
         .keyed(&payment_key, "order_1", "k")
         .await

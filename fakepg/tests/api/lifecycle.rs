@@ -61,13 +61,21 @@ async fn with_a_control_listener_a_gateway_that_is_down_refuses_connections() {
 }
 
 #[tokio::test]
-async fn a_shut_down_gateway_frees_its_port_for_the_next() {
-    let shop = Shop::open().await;
+async fn a_shut_down_gateway_frees_its_ports_for_the_next() {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let shop = Shop::with(Config {
+        control_addr: Some(any),
+        ..Config::default()
+    })
+    .await;
     shop.paid("order_1").await;
     let addr = shop.pg.addr();
+    let control = shop.pg.control_url().expect("a control listener");
+    let control_addr = Some(control["http://".len()..].parse().expect("an address"));
     shop.pg.shutdown().await;
     let next = Shop::with(Config {
         addr,
+        control_addr,
         ..Config::default()
     })
     .await;

@@ -9,7 +9,7 @@ use crate::support::Shop;
 #[tokio::test]
 async fn a_delay_passes_before_the_booking() {
     let shop = Shop::open().await;
-    shop.scenario(json!({"delayMs": 120})).await;
+    shop.scenario(json!({"delayMs": 400})).await;
     let started = Instant::now();
     let (reply, ()) = tokio::join!(shop.buy("order_1"), async {
         shop.until("it arrives", |ledger| ledger.calls.confirm.received == 1)
@@ -21,7 +21,7 @@ async fn a_delay_passes_before_the_booking() {
         );
     });
     assert_eq!(reply.expect("an answer").status, 200);
-    assert!(started.elapsed() >= Duration::from_millis(120));
+    assert!(started.elapsed() >= Duration::from_millis(400));
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn a_stopped_gateway_answers_the_calls_still_connected_once_it_is_lifted()
 #[tokio::test]
 async fn a_hang_before_books_at_its_end_and_a_hang_after_at_its_start() {
     let shop = Shop::open().await;
-    shop.scenario(json!({"hang": {"when": "before", "ms": 120}}))
+    shop.scenario(json!({"hang": {"when": "before", "ms": 400}}))
         .await;
     let (reply, ()) = tokio::join!(shop.buy("order_1"), async {
         shop.until("it arrives", |ledger| ledger.calls.confirm.received == 1)
@@ -94,7 +94,7 @@ async fn a_hang_before_books_at_its_end_and_a_hang_after_at_its_start() {
 #[tokio::test]
 async fn work_goes_on_for_a_caller_who_hung_up() {
     let shop = Shop::open().await;
-    shop.scenario(json!({"delayMs": 150})).await;
+    shop.scenario(json!({"delayMs": 400})).await;
     hang_up(&shop, "order_1").await;
     shop.until("it is charged", |ledger| {
         ledger.orders["order_1"].charges == 1
@@ -141,7 +141,7 @@ async fn hang_up(shop: &Shop, order: &str) -> String {
 #[tokio::test]
 async fn a_contract_limit_answers_429_to_concurrent_confirms_above_it() {
     let shop = Shop::open().await;
-    shop.scenario(json!({"contractLimit": 2, "delayMs": 300}))
+    shop.scenario(json!({"contractLimit": 2, "delayMs": 1_000}))
         .await;
     let orders: Vec<_> = (0..5).map(|number| format!("order_{number}")).collect();
     let replies = futures::future::join_all(orders.iter().map(|order| shop.buy(order))).await;
@@ -195,7 +195,7 @@ async fn a_payment_expires_when_nobody_confirms_it_in_time() {
 #[tokio::test]
 async fn a_confirm_that_began_inside_the_window_does_not_expire() {
     let shop = Shop::open().await;
-    shop.scenario(json!({"delayMs": 200})).await;
+    shop.scenario(json!({"delayMs": 800})).await;
     let payment_key = shop.pg.authenticate("order_1", 1_000);
     let (reply, ()) = tokio::join!(shop.confirm(&payment_key, "order_1", 1_000), async {
         shop.until("it arrives", |ledger| ledger.calls.confirm.received == 1)

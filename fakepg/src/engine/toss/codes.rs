@@ -161,14 +161,23 @@ pub(crate) fn message_of(code: &str) -> &'static str {
     }
 }
 
-/// Whether a refusal with this code ends the payment; after the others it may be confirmed again.
+/// Whether a refusal with this code is the issuer's last word, which ends the payment. After a
+/// passing trouble, or a refusal of the request as such, it may be confirmed again.
 pub(crate) fn ends_the_payment(code: &str) -> bool {
-    let transient = [
-        "PROVIDER_ERROR",
-        "CARD_PROCESSING_ERROR",
-        "FORBIDDEN_CONSECUTIVE_REQUEST",
+    let final_words = [
+        "BELOW_MINIMUM_AMOUNT",
+        "FDS_ERROR",
+        "INVALID_ACCOUNT_INFO_RE_REGISTER",
+        "INVALID_PASSWORD",
+        "NOT_ALLOWED_POINT_USE",
+        "NOT_AVAILABLE_BANK",
+        "NOT_AVAILABLE_PAYMENT",
+        "RESTRICTED_TRANSFER_ACCOUNT",
     ];
-    matches!(status_of(code), Some(400 | 403)) && !transient.contains(&code)
+    let prefixes = ["REJECT_", "EXCEED", "NOT_SUPPORTED_"];
+    final_words.contains(&code)
+        || prefixes.iter().any(|prefix| code.starts_with(prefix))
+        || (code.starts_with("INVALID_") && code.contains("CARD"))
 }
 
 #[derive(Serialize)]
@@ -190,4 +199,43 @@ pub(crate) fn error_with_status(status: u16, code: &str) -> Answer {
     };
     let text = serde_json::to_vec(&body).expect("two strings always serialize");
     Answer::json(status, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_issuers_last_word_ends_a_payment() {
+        for code in [
+            "REJECT_CARD_COMPANY",
+            "INVALID_STOPPED_CARD",
+            "EXCEED_MAX_AMOUNT",
+            "FDS_ERROR",
+        ] {
+            assert!(ends_the_payment(code), "{code}");
+        }
+        for code in [
+            "PROVIDER_ERROR",
+            "CARD_PROCESSING_ERROR",
+            "FORBIDDEN_CONSECUTIVE_REQUEST",
+            "INVALID_API_KEY",
+            "ALREADY_PROCESSED_PAYMENT",
+            "UNKNOWN_PAYMENT_ERROR",
+        ] {
+            assert!(!ends_the_payment(code), "{code}");
+        }
+    }
+
+    #[test]
+    fn no_code_is_listed_twice() {
+        let mut codes: Vec<_> = BY_STATUS
+            .iter()
+            .flat_map(|(_, codes)| codes.iter())
+            .collect();
+        let count = codes.len();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), count);
+    }
 }
