@@ -1,6 +1,16 @@
-//! Jari's server.
+//! Jari's server. Reading order: `confirm` (the one path that moves money), `resolve` and `recovery` (how what is unknown
+//! becomes known), `inbox` (webhooks), then the ports `store` and `gateway`, and `http` around all of it.
 
+pub mod app;
 pub mod clock;
+pub mod config;
+pub mod confirm;
 pub mod gateway;
+pub mod http;
+pub mod inbox;
+pub mod metrics;
 pub mod random;
+pub mod recovery;
+pub mod resolve;
+pub mod serve;
 pub mod store;

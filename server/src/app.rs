@@ -1,0 +1,139 @@
+//! What all parts of one server process share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use payment::attempt::{AttemptStatus, LateSuccess};
+use payment::id::GatewayName;
+use payment::proof::NotCharged;
+use payment::time::Times;
+use payment::wire::{AttemptView, OrderState};
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::gateway::Gateway;
+use crate::gateway::slots::Slots;
+use crate::store::{OrderRecord, Store};
+
+/// Most inquiries in flight at one gateway: enough to resolve a hundred unknowns in seconds, too few to hurt a slow one.
+const INQUIRIES: usize = 8;
+/// Most cancels in flight at one gateway.
+const CANCELS: usize = 4;
+
+/// One gateway with its limits.
+pub struct Line {
+    /// The gateway.
+    pub gateway: Arc<dyn Gateway>,
+    /// Its timing contract.
+    pub times: Times,
+    /// The cap on confirms in flight.
+    pub slots: Slots,
+    /// The limit on inquiries in flight.
+    pub inquiries: Arc<Semaphore>,
+    /// The limit on cancels in flight.
+    pub cancels: Arc<Semaphore>,
+    /// Whether the last inquiry found it silent: then its first answer wakes everything that waits for it.
+    silent: AtomicBool,
+}
+
+impl Line {
+    /// A gateway under its contract.
+    #[must_use]
+    pub fn new(gateway: Arc<dyn Gateway>, times: Times) -> Self {
+        Self {
+            gateway,
+            times,
+            slots: Slots::new(times.cap),
+            inquiries: Arc::new(Semaphore::new(INQUIRIES)),
+            cancels: Arc::new(Semaphore::new(CANCELS)),
+            silent: AtomicBool::new(false),
+        }
+    }
+
+    /// Notes that the gateway did not answer.
+    pub fn note_silent(&self) {
+        self.silent.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that the gateway answered; true when it had been silent before.
+    pub fn note_answer(&self) -> bool {
+        self.silent.swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether the gateway was silent when last asked.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.silent.load(Ordering::Relaxed)
+    }
+}
+
+/// One server process.
+pub struct App {
+    /// The settings it was started with.
+    pub config: Config,
+    /// Its clocks.
+    pub clock: Clock,
+    /// Its database.
+    pub store: Arc<dyn Store>,
+    /// Its gateways, the first one first choice.
+    pub lines: Vec<Arc<Line>>,
+    /// Work that outlives its connection.
+    pub tracker: TaskTracker,
+    /// Set when the server stops: no new confirm is taken.
+    pub stopping: CancellationToken,
+    /// Wakes recovery.
+    pub recovery: Notify,
+    /// Wakes the webhook inbox.
+    pub inbox: Notify,
+}
+
+impl App {
+    /// The line of a gateway.
+    #[must_use]
+    pub fn line(&self, name: &GatewayName) -> Option<&Arc<Line>> {
+        self.lines.iter().find(|line| line.gateway.name() == name)
+    }
+
+    /// What to do with a late success.
+    #[must_use]
+    pub const fn late(&self) -> LateSuccess {
+        LateSuccess::Cancel
+    }
+
+    /// An order's state as a poll tells it.
+    #[must_use]
+    pub fn order_state(&self, order: &OrderRecord) -> OrderState {
+        let times = self.lines.first().map_or(Times::DEFAULT, |line| line.times);
+        order_state(order, times.page.poll_interval.get())
+    }
+}
+
+/// An order's state: the attempt that tells most is the open one, else the one that paid, else the latest.
+#[must_use]
+pub fn order_state(order: &OrderRecord, poll_after_ms: u64) -> OrderState {
+    let attempts = &order.attempts;
+    let telling = attempts
+        .iter()
+        .rev()
+        .find(|record| record.attempt.status.is_open())
+        .or_else(|| attempts.iter().rev().find(|record| record.attempt.counts_as_paid()))
+        .or_else(|| attempts.iter().rev().find(|record| record.attempt.status != AttemptStatus::Expired))
+        .or(attempts.last());
+    let status = order.status();
+    let statuses = attempts.iter().map(|record| record.attempt.status);
+    OrderState {
+        order_id: order.id.clone(),
+        status,
+        attempt: telling.map(|record| AttemptView {
+            number: record.number,
+            status: record.attempt.status,
+            reach: record.attempt.reach,
+            reason: record.attempt.reason,
+        }),
+        payable: NotCharged::prove(status, statuses).is_some(),
+        poll_after_ms,
+    }
+}

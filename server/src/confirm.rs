@@ -1,0 +1,309 @@
+//! Confirm, in the order of the contract: claim, work detached from the connection, deadline, slot, send, record.
+//!
+//! Knows the store, the gateway and the machine only as ports; how a request becomes a [`Confirm`] and an answer becomes
+//! HTTP is elsewhere.
+
+use std::sync::Arc;
+
+use payment::attempt::{Attempt, AttemptStatus, Event, Source};
+use payment::deadline::Deadline;
+use payment::reach::{NotSent, Reach, Reason};
+use payment::time::Millis;
+use payment::wire::{ConfirmRequest, OrderState, ProblemCode};
+use tokio::sync::oneshot;
+
+use crate::app::{App, Line, order_state};
+use crate::gateway::{ConfirmCall, ConfirmOutcome, Told};
+use crate::metrics;
+use crate::random;
+use crate::store::{
+    AttemptRecord, Claim, Claimed, Closed, Evidence, OrderRecord, Owner, Recorded, StoreError,
+};
+
+/// How long a record is tried again after the database failed it: soon, then every second until it lands.
+const RECORD_RETRY: [Millis; 4] = [Millis::new(50), Millis::new(200), Millis::new(500), Millis::new(1_000)];
+
+/// A confirm that was parsed and whose shopper is known.
+#[derive(Debug, Clone)]
+pub struct Confirm {
+    /// What the request says.
+    pub request: ConfirmRequest,
+    /// Who asks.
+    pub owner: Owner,
+    /// When the shopper has left.
+    pub deadline: Deadline,
+    /// When it was received, on the server's monotonic clock.
+    pub received: Millis,
+}
+
+/// The answer to a confirm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// 200: a result, with the order's state.
+    Known(OrderState),
+    /// 202: unknown or in progress, with the order's state.
+    InDoubt(OrderState),
+    /// A problem.
+    Problem(ProblemCode, Option<Reach>, Option<Reason>),
+}
+
+impl Answer {
+    const fn refused(code: ProblemCode) -> Self {
+        Self::Problem(code, None, None)
+    }
+}
+
+/// What a started confirm tells while it works.
+enum Progress {
+    /// The answer is there already.
+    Done(Answer),
+    /// It was claimed: this is the order's state until the result comes.
+    Claimed(OrderState, oneshot::Receiver<Answer>),
+}
+
+/// Starts a confirm and waits for its answer, at the latest until the deadline (without one: the total wait).
+///
+/// Everything from the claim on runs detached: if the caller is dropped, the work goes on.
+pub async fn confirm(app: &Arc<App>, confirm: Confirm) -> Answer {
+    let (tell, told) = oneshot::channel();
+    let fallback = confirm.received.plus(app.lines.first().map_or(Millis::ZERO, |line| line.times.total_wait()));
+    let answer_by = confirm.deadline.answer_by(fallback);
+    let deadline = confirm.deadline;
+    let app_of_task = Arc::clone(app);
+    // Safe to drop this caller at any await: the task owns the claim, the send and the record.
+    app.tracker.spawn(async move { run(app_of_task, confirm, tell).await });
+    match told.await {
+        Err(_) => Answer::refused(ProblemCode::Internal),
+        Ok(Progress::Done(answer)) => answer,
+        // A deadline that had passed already is refused by the task itself, in moments: its word is awaited.
+        Ok(Progress::Claimed(state, result)) if deadline.passed(app.clock.now()) => {
+            result.await.unwrap_or(Answer::InDoubt(state))
+        }
+        Ok(Progress::Claimed(state, result)) => {
+            let left = answer_by.less(app.clock.now()).to_duration();
+            match tokio::time::timeout(left, result).await {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(_)) | Err(_) => Answer::InDoubt(state),
+            }
+        }
+    }
+}
+
+/// Starts a confirm for a page without script: returns once it is claimed or refused, and the work goes on.
+pub async fn start(app: &Arc<App>, confirm: Confirm) -> Answer {
+    let (tell, told) = oneshot::channel();
+    let app_of_task = Arc::clone(app);
+    app.tracker.spawn(async move { run(app_of_task, confirm, tell).await });
+    match told.await {
+        Err(_) => Answer::refused(ProblemCode::Internal),
+        Ok(Progress::Done(answer)) => answer,
+        Ok(Progress::Claimed(state, _)) => Answer::InDoubt(state),
+    }
+}
+
+async fn run(app: Arc<App>, confirm: Confirm, tell: oneshot::Sender<Progress>) {
+    let claimed = claim(&app, &confirm).await;
+    let (order, attempt) = match claimed {
+        Ok(Claimed::Granted { order, attempt }) => (order, attempt),
+        Ok(other) => {
+            let _ = tell.send(Progress::Done(refusal(&app, other)));
+            return;
+        }
+        Err(error) => {
+            let _ = tell.send(Progress::Done(store_fault(&error)));
+            return;
+        }
+    };
+    let (finish, finished) = oneshot::channel();
+    let _ = tell.send(Progress::Claimed(app.order_state(&order), finished));
+    let answer = pay(&app, &attempt, confirm.deadline).await;
+    let _ = finish.send(answer);
+}
+
+async fn claim(app: &App, confirm: &Confirm) -> Result<Claimed, StoreError> {
+    let Some(first) = app.lines.first() else {
+        return Err(StoreError::Corrupt { what: "list of gateways" });
+    };
+    let claim = Claim {
+        owner: confirm.owner.clone(),
+        gateway_order_id: confirm.request.order_id.clone(),
+        payment_key: confirm.request.payment_key.clone(),
+        amount: confirm.request.amount,
+        gateway: first.gateway.name().clone(),
+        idempotency_key: random::idempotency_key("confirm"),
+        reference: random::attempt_reference(),
+        at: app.clock.epoch(),
+    };
+    app.store.claim(claim).await
+}
+
+/// Sends a claimed attempt once and records what became of it.
+async fn pay(app: &Arc<App>, attempt: &AttemptRecord, deadline: Deadline) -> Answer {
+    let Some(line) = app.line(&attempt.gateway) else {
+        // The gateway was taken out of the configuration while its window was open: nothing can be sent.
+        return settle(app, attempt, Event::SendRefused(NotSent::Circuit), "gateway not configured").await;
+    };
+    let outcome = match call_of(attempt) {
+        Some(call) => send(app, line, &call, deadline).await,
+        None => ConfirmOutcome::NotSent(NotSent::Circuit),
+    };
+    let (event, told) = event_of(outcome);
+    if told.alarm {
+        tracing::error!(attempt = attempt.id.0, status = told.status, code = told.code, "the gateway's answer needs an operator");
+    }
+    settle(app, attempt, event, &told_text(&told)).await
+}
+
+fn call_of(attempt: &AttemptRecord) -> Option<ConfirmCall> {
+    Some(ConfirmCall {
+        payment_key: attempt.payment_key.clone()?,
+        gateway_order_id: attempt.gateway_order_id.clone(),
+        amount: attempt.attempt.expected.amount,
+        idempotency_key: attempt.idempotency_key.clone()?,
+    })
+}
+
+/// One send: refused for the deadline or the cap before a byte leaves, or one exchange under a slot.
+async fn send(app: &App, line: &Line, call: &ConfirmCall, deadline: Deadline) -> ConfirmOutcome {
+    let gateway = line.gateway.name();
+    // The deadline forbids a send; it never cancels one.
+    if deadline.passed(app.clock.now()) {
+        metrics::not_sent(gateway, NotSent::Deadline);
+        return ConfirmOutcome::NotSent(NotSent::Deadline);
+    }
+    let Some(slot) = line.slots.try_take() else {
+        metrics::not_sent(gateway, NotSent::Cap);
+        return ConfirmOutcome::NotSent(NotSent::Cap);
+    };
+    let outcome = line.gateway.confirm(call).await;
+    drop(slot);
+    match &outcome {
+        ConfirmOutcome::NotSent(why) => metrics::not_sent(gateway, *why),
+        ConfirmOutcome::Found(..) | ConfirmOutcome::Refused(_) => {
+            if line.note_answer() {
+                app.recovery.notify_one();
+            }
+        }
+        ConfirmOutcome::Lost(..) => {}
+    }
+    outcome
+}
+
+fn event_of(outcome: ConfirmOutcome) -> (Event, Told) {
+    match outcome {
+        ConfirmOutcome::NotSent(why) => (Event::SendRefused(why), Told::default()),
+        ConfirmOutcome::Refused(told) => (Event::RefusedByGateway, told),
+        ConfirmOutcome::Found(finding, told) => (Event::Found(finding, Source::Answer), told),
+        ConfirmOutcome::Lost(how, told) => (Event::AnswerLost(how), told),
+    }
+}
+
+/// What the gateway literally said, for the evidence.
+#[must_use]
+pub fn told_text(told: &Told) -> String {
+    match told.status {
+        Some(status) => format!("{status} {}", told.code),
+        None => told.code.clone(),
+    }
+}
+
+/// Records an outcome until it lands, and turns the recorded truth into the answer.
+async fn settle(app: &Arc<App>, attempt: &AttemptRecord, event: Event, told: &str) -> Answer {
+    let recorded = record_until_landed(app, attempt, event, told).await;
+    metrics::payment(recorded.after.attempt.status);
+    if let Some(alarm) = recorded.alarm {
+        tracing::error!(attempt = attempt.id.0, alarm = alarm.as_str(), "money needs an operator's eye");
+    }
+    if recorded.after.ask_at.is_some() {
+        app.recovery.notify_one();
+    }
+    answer_of(&recorded.after.attempt, app.order_state(&recorded.order))
+}
+
+/// The money may have moved, so the record is never given up: the attempt stays approving until it lands, and if the
+/// process dies first the next start takes the attempt for unknown.
+async fn record_until_landed(app: &App, attempt: &AttemptRecord, event: Event, told: &str) -> Recorded {
+    let mut tries = 0_usize;
+    loop {
+        let evidence = Evidence { source: "confirm", told: told.to_owned(), at: app.clock.epoch() };
+        match app.store.record(attempt.id, event, evidence, app.late()).await {
+            Ok(recorded) => return recorded,
+            Err(error) => {
+                tracing::error!(attempt = attempt.id.0, tries, error = &error as &dyn std::error::Error, "recording again");
+            }
+        }
+        let wait = RECORD_RETRY[tries.min(RECORD_RETRY.len() - 1)];
+        tries += 1;
+        tokio::time::sleep(wait.to_duration()).await;
+    }
+}
+
+/// The answer that an attempt's stored truth gives, now and for every later repeat of the same confirm.
+fn answer_of(attempt: &Attempt, state: OrderState) -> Answer {
+    let reach = Some(attempt.reach);
+    match attempt.status {
+        AttemptStatus::Approved | AttemptStatus::PartiallyCanceled => Answer::Known(state),
+        AttemptStatus::Ready
+        | AttemptStatus::Approving
+        | AttemptStatus::Unknown
+        | AttemptStatus::AwaitingDeposit
+        | AttemptStatus::Mischarged
+        | AttemptStatus::CancelRequested => Answer::InDoubt(state),
+        AttemptStatus::Canceled => Answer::refused(ProblemCode::OrderClosed),
+        AttemptStatus::Expired => Answer::refused(ProblemCode::AttemptExpired),
+        AttemptStatus::Failed => match attempt.reason {
+            Some(Reason::NotSent(why)) => Answer::Problem(not_sent_code(why), reach, attempt.reason),
+            Some(Reason::PgRefused) => Answer::Problem(ProblemCode::PgRefused, reach, attempt.reason),
+            _ => Answer::Problem(ProblemCode::Declined, reach, attempt.reason),
+        },
+    }
+}
+
+const fn not_sent_code(why: NotSent) -> ProblemCode {
+    match why {
+        NotSent::Cap => ProblemCode::PgCapReached,
+        NotSent::Circuit => ProblemCode::CircuitOpen,
+        NotSent::Deadline => ProblemCode::DeadlinePassed,
+        NotSent::Connect => ProblemCode::PgUnreachable,
+    }
+}
+
+fn refusal(app: &App, claimed: Claimed) -> Answer {
+    match claimed {
+        Claimed::Granted { order, .. } => Answer::InDoubt(app.order_state(&order)),
+        Claimed::Repeated { order, attempt } => repeated(app, &order, &attempt),
+        Claimed::Closed(closed) => Answer::refused(closed_code(closed)),
+        Claimed::AmountMismatch => Answer::refused(ProblemCode::AmountMismatch),
+        Claimed::KeyUsed => Answer::refused(ProblemCode::PaymentKeyUsed),
+        Claimed::NewAttemptNeeded => Answer::refused(ProblemCode::NewAttemptNeeded),
+        Claimed::OutOfStock => Answer::refused(ProblemCode::OutOfStock),
+    }
+}
+
+fn repeated(app: &App, order: &OrderRecord, attempt: &AttemptRecord) -> Answer {
+    let times = app.line(&attempt.gateway).map_or(payment::time::Times::DEFAULT, |line| line.times);
+    answer_of(&attempt.attempt, order_state(order, times.page.poll_interval.get()))
+}
+
+/// The code of an order that takes no attempt or confirm.
+#[must_use]
+pub const fn closed_code(closed: Closed) -> ProblemCode {
+    match closed {
+        Closed::NotFound => ProblemCode::OrderNotFound,
+        Closed::Paid => ProblemCode::OrderAlreadyPaid,
+        Closed::Canceled => ProblemCode::OrderClosed,
+        Closed::Expired => ProblemCode::OrderExpired,
+        Closed::AttemptExpired => ProblemCode::AttemptExpired,
+        Closed::InProgress => ProblemCode::AttemptInProgress,
+    }
+}
+
+fn store_fault(error: &StoreError) -> Answer {
+    match error {
+        StoreError::Busy => Answer::refused(ProblemCode::DatabaseBusy),
+        StoreError::Failed { .. } | StoreError::Corrupt { .. } => {
+            tracing::error!(error = error as &dyn std::error::Error, "a claim failed");
+            Answer::refused(ProblemCode::Internal)
+        }
+    }
+}

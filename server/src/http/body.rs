@@ -1,0 +1,44 @@
+//! JSON bodies: read whole and checked before anything is done with them.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::{StatusCode, header};
+use payment::wire::ProblemCode;
+use serde::de::DeserializeOwned;
+
+use super::Web;
+use super::problem::Refusal;
+
+/// A JSON body.
+pub(super) struct Json<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Web> for Json<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, web: &Web) -> Result<Self, Refusal> {
+        let json = request
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .is_some_and(|value| value.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")));
+        if !json {
+            return Err(Refusal::new(ProblemCode::UnsupportedMediaType));
+        }
+        let bytes = read(request, web).await?;
+        // The parser's own words name fields and positions, never values of ours.
+        serde_json::from_slice(&bytes)
+            .map(Self)
+            .map_err(|error| Refusal::new(ProblemCode::InvalidRequest).with(error.to_string()))
+    }
+}
+
+/// The whole body, within the limit.
+pub(super) async fn read(request: Request, web: &Web) -> Result<Bytes, Refusal> {
+    Bytes::from_request(request, web).await.map_err(|rejection| {
+        use axum::response::IntoResponse as _;
+        match rejection.into_response().status() {
+            StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(ProblemCode::BodyTooLarge),
+            _ => Refusal::new(ProblemCode::InvalidRequest).with("the body did not arrive whole"),
+        }
+    })
+}

@@ -1,0 +1,142 @@
+//! The same checkout as plain forms, for shoppers without script: every answer is a 303 to a page that tells the truth.
+
+use axum::extract::{Form, Path, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::post;
+use axum::{Extension, Router};
+use payment::deadline::{Deadline, TimeLeft};
+use payment::id::{AttemptReference, OrderId, Sku};
+use payment::wire::{ConfirmRequest, ProblemCode};
+use serde::Deserialize;
+
+use super::Web;
+use super::layers::Scope;
+use super::orders::{make_order, open_attempt, own_order, window_url};
+use super::payments::Receipt;
+use super::problem::Refusal;
+use super::shopper::{Shopper, owner_or_new};
+use crate::confirm::{Answer, Confirm, start};
+
+pub(super) fn routes() -> Router<Web> {
+    Router::new()
+        .route("/orders", post(order))
+        .route("/checkout/{order}", post(pay))
+        .route("/checkout/{order}/return/{reference}", post(confirm))
+        .route("/language", post(language))
+}
+
+/// Where a refused form leads: what the shopper needs to know is on the page that is rendered anew from the stored
+/// truth. Only a refusal for which there is no such page is shown as it is.
+fn page_or(refusal: Refusal, page: &str) -> Response {
+    match refusal.code() {
+        ProblemCode::OrderNotFound | ProblemCode::InvalidRequest | ProblemCode::OutOfStock => refusal.into_response(),
+        _ => Redirect::to(page).into_response(),
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct OrderForm {
+    sku: Sku,
+    quantity: u32,
+}
+
+async fn order(State(web): State<Web>, headers: HeaderMap, Form(form): Form<OrderForm>) -> Result<Response, Refusal> {
+    let (owner, jar) = owner_or_new(&headers, &web);
+    let (order, _) = make_order(&web.app, owner, vec![(form.sku, form.quantity)]).await?;
+    Ok((jar, Redirect::to(&format!("/checkout/{order}"))).into_response())
+}
+
+/// Opens the payment window: the ready attempt's, however often it is pressed.
+async fn pay(
+    State(web): State<Web>,
+    Shopper(owner): Shopper,
+    Path(order): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let here = format!("/checkout/{order}");
+    let attempt = match open_attempt(&web.app, owner, &order, None).await {
+        Ok(attempt) => attempt,
+        Err(refusal) => return Ok(page_or(refusal, &here)),
+    };
+    Ok(Redirect::to(&window_url(&web.app, &attempt, &headers).await?).into_response())
+}
+
+/// Claims, lets the work go on detached with the whole wait as deadline, and leads to the waiting page.
+async fn confirm(
+    State(web): State<Web>,
+    Shopper(owner): Shopper,
+    Path((order, reference)): Path<(String, String)>,
+    received: Receipt,
+    Form(request): Form<ConfirmRequest>,
+) -> Result<Response, Refusal> {
+    let app = &web.app;
+    let found = own_order(app, &owner, &order).await?;
+    let named = |reference: &AttemptReference| format!("/checkout/{}/return/{reference}", found.id);
+    let reference = AttemptReference::parse(&reference).map_err(|_| Refusal::new(ProblemCode::OrderNotFound))?;
+    if !found.attempts.iter().any(|record| record.reference == reference) {
+        return Err(Refusal::new(ProblemCode::OrderNotFound));
+    }
+    if app.stopping.is_cancelled() {
+        return Ok(Redirect::to(&named(&reference)).into_response());
+    }
+    let whole = app.lines.first().map_or(TimeLeft::Absent, |line| TimeLeft::Left(line.times.total_wait()));
+    let deadline = Deadline::new(whole, received.0, payment::time::Millis::ZERO);
+    let answer = start(app, Confirm { request, owner, deadline, received: received.0 }).await;
+    Ok(match answer {
+        Answer::Known(state) | Answer::InDoubt(state) => {
+            Redirect::to(&latest_page(&web, &state.order_id, &reference).await?).into_response()
+        }
+        Answer::Problem(code, reach, reason) => page_or(Refusal::of_send(code, reach, reason), &named(&reference)),
+    })
+}
+
+/// The waiting page of the attempt that is now open: a claim may have made a new one.
+async fn latest_page(web: &Web, order: &OrderId, reference: &AttemptReference) -> Result<String, Refusal> {
+    let attempts = web.app.store.order(order).await?.map(|order| order.attempts).unwrap_or_default();
+    let latest = attempts.last().map_or(reference, |record| &record.reference);
+    Ok(format!("/checkout/{order}/return/{latest}"))
+}
+
+#[derive(Debug, Deserialize)]
+struct LanguageForm {
+    lang: String,
+    #[serde(default)]
+    back: String,
+}
+
+async fn language(
+    State(web): State<Web>,
+    Extension(scope): Extension<Scope>,
+    Form(form): Form<LanguageForm>,
+) -> Response {
+    let lang = app::text::Lang::parse(&form.lang).unwrap_or(scope.lang);
+    let secure = if web.app.config.is_development() { "" } else { "; Secure" };
+    let cookie = format!("jari_lang={}; Path=/; Max-Age=31536000; SameSite=Lax; HttpOnly{secure}", lang.tag());
+    let back = local(&form.back);
+    let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, back)]).into_response();
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+/// A path of ours to go back to; anything else leads home.
+pub(super) fn local(back: &str) -> String {
+    let plain = back.starts_with('/') && !back.starts_with("//") && !back.contains('\\');
+    let safe = plain && back.bytes().all(|byte| byte.is_ascii_graphic());
+    if safe { back.to_owned() } else { "/".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::local;
+
+    #[test]
+    fn only_a_path_of_ours_is_gone_back_to() {
+        assert_eq!(local("/orders?page=2"), "/orders?page=2");
+        for foreign in ["https://evil.example", "//evil.example", "/\\evil.example", "", "/a\r\nb", "javascript:1"] {
+            assert_eq!(local(foreign), "/");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What every exchange passes through: measures, security headers, and who asks in which language.
+
+use std::any::Any;
+use std::time::Instant;
+
+use app::text::Lang;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use payment::wire::ProblemCode;
+
+use super::Web;
+use super::problem::Refusal;
+use super::shopper;
+use crate::metrics;
+use crate::store::Owner;
+
+/// Who asks, in which language: found once, used by pages and API alike.
+#[derive(Debug, Clone)]
+pub(super) struct Scope {
+    /// The shopper; `None` before the first order.
+    pub(super) owner: Option<Owner>,
+    /// The language of pages.
+    pub(super) lang: Lang,
+}
+
+/// Puts the [`Scope`] into the request.
+pub(super) async fn request_scope(State(web): State<Web>, mut request: Request, next: Next) -> Response {
+    let owner = shopper::owner(request.headers(), &web);
+    let lang = language(request.headers());
+    request.extensions_mut().insert(Scope { owner, lang });
+    next.run(request).await
+}
+
+/// The language: the shopper's choice, else the first of the browser's that we speak, else Korean.
+fn language(headers: &HeaderMap) -> Lang {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let chosen = cookies
+        .flat_map(|cookies| cookies.split(';'))
+        .filter_map(|cookie| cookie.trim().strip_prefix("jari_lang="))
+        .find_map(Lang::parse);
+    let accepted = || {
+        let value = headers.get(header::ACCEPT_LANGUAGE)?.to_str().ok()?;
+        value.split(',').find_map(|tag| Lang::parse(tag.trim().get(..2)?))
+    };
+    chosen.or_else(accepted).unwrap_or(Lang::Ko)
+}
+
+/// Headers of every answer; what an answer set itself stays.
+pub(super) async fn headers(request: Request, next: Next) -> Response {
+    let asset = request.uri().path().starts_with("/pkg/");
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    let mut set = |name: HeaderName, value: &'static str| {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    };
+    set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(header::REFERRER_POLICY, "same-origin");
+    set(header::X_FRAME_OPTIONS, "DENY");
+    set(HeaderName::from_static("cross-origin-opener-policy"), "same-origin-allow-popups");
+    set(HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=()");
+    set(header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'");
+    // Whatever tells of an order must never come out of a cache.
+    set(header::CACHE_CONTROL, if asset { "no-cache" } else { "no-store" });
+    response
+}
+
+/// Measures every exchange by its route, never by its path.
+pub(super) async fn observe(request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let started = Instant::now();
+    let response = next.run(request).await;
+    let route = route.unwrap_or_else(|| "other".to_owned());
+    metrics::http(route, response.status().as_u16(), started.elapsed());
+    response
+}
+
+/// A panic in a handler becomes a plain 500; what it held is released by unwinding.
+pub(super) fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
+    let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    tracing::error!(panic = said.unwrap_or("no message"), "a handler panicked");
+    Refusal::from(ProblemCode::Internal).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shoppers_choice_outranks_the_browsers_and_korean_is_the_default() {
+        let with = |pairs: &[(HeaderName, &'static str)]| {
+            let pairs = pairs.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value)));
+            language(&pairs.collect())
+        };
+        assert_eq!(with(&[]), Lang::Ko);
+        assert_eq!(with(&[(header::ACCEPT_LANGUAGE, "fr-FR, en-US;q=0.8, ko;q=0.5")]), Lang::En);
+        assert_eq!(with(&[(header::ACCEPT_LANGUAGE, "한국어")]), Lang::Ko);
+        let chosen = [(header::ACCEPT_LANGUAGE, "en"), (header::COOKIE, "a=b; jari_lang=ko")];
+        assert_eq!(with(&chosen), Lang::Ko);
+    }
+}

@@ -1,0 +1,264 @@
+//! The pages: what each request may see, and the policy that its answer carries.
+
+use std::sync::Arc;
+
+use app::data::{
+    Answer, Card, HistoryPage, HistoryRow, Line, Moment, MomentKind, OrderPage, PageContext, PageData, Panel,
+    ReturnedAttempt, Unavailable,
+};
+use app::text::Lang;
+use axum::Router;
+use axum::http::{HeaderValue, StatusCode, header, request::Parts};
+use leptos::context::{provide_context, use_context};
+use leptos::nonce::use_nonce;
+use leptos_axum::{LeptosRoutes as _, ResponseOptions, generate_route_list};
+use payment::attempt::AttemptStatus;
+use payment::id::{AttemptReference, OrderId};
+use payment::wire::ProblemCode;
+
+use super::layers::Scope;
+use super::problem::Refusal;
+use super::{Web, dev};
+use crate::app::App;
+use crate::clock::EpochMs;
+use crate::store::{EvidenceRow, LineRow, OrderRecord, Owner, StoreError};
+
+/// Orders on one page of the history.
+const PER_PAGE: u32 = 20;
+
+/// Adds the pages to the API's routes.
+pub(super) fn mount(api: Router<Web>, web: &Web) -> Router<Web> {
+    let context = {
+        let web = web.clone();
+        move || provide(&web)
+    };
+    let shell = {
+        let options = web.leptos.clone();
+        move || app::shell(options.clone())
+    };
+    let routes = generate_route_list(app::App);
+    let files = leptos_axum::file_and_error_handler_with_context::<Web, _>(context.clone(), app::shell);
+    api.leptos_routes_with_context(web, routes, context, shell)
+        .route("/api/{*rest}", axum::routing::any(|| async { Refusal::new(ProblemCode::NotFound) }))
+        .fallback(files)
+}
+
+/// Gives one page render its data, its language and its policy.
+fn provide(web: &Web) {
+    let Some(parts) = use_context::<Parts>() else { return };
+    let Some(response) = use_context::<ResponseOptions>() else { return };
+    let scope = parts.extensions.get::<Scope>().cloned();
+    let (owner, lang) = scope.map_or((None, Lang::Ko), |scope| (scope.owner, scope.lang));
+    if let Some(policy) = policy(web) {
+        response.insert_header(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    let status = {
+        let response = response.clone();
+        move |code: u16| {
+            if let Ok(code) = StatusCode::from_u16(code) {
+                response.set_status(code);
+            }
+        }
+    };
+    let here = parts.uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string);
+    provide_context(PageContext {
+        data: Arc::new(Data { app: Arc::clone(&web.app), owner, lang }),
+        lang,
+        development: web.app.config.is_development(),
+        here,
+        set_status: Arc::new(status),
+    });
+}
+
+/// Scripts only of ours and of this very answer; forms only to us and to the payment windows.
+fn policy(web: &Web) -> Option<HeaderValue> {
+    let nonce = use_nonce()?;
+    let windows: Vec<String> = web.app.lines.iter().map(|line| line.gateway.window_origin()).collect();
+    let text = format!(
+        "default-src 'none'; script-src 'self' 'nonce-{nonce}' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' \
+         data:; connect-src 'self'; font-src 'self'; manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; \
+         object-src 'none'; form-action 'self' {}",
+        windows.join(" ")
+    );
+    HeaderValue::from_str(&text).ok()
+}
+
+/// The data of one request.
+struct Data {
+    app: Arc<App>,
+    owner: Option<Owner>,
+    lang: Lang,
+}
+
+fn unavailable(error: StoreError) -> Unavailable {
+    tracing::warn!(error = &error as &dyn std::error::Error, "a page's data cannot be had");
+    Unavailable
+}
+
+impl Data {
+    fn pick(lang: Lang, [ko, en]: [String; 2]) -> String {
+        if lang == Lang::En { en } else { ko }
+    }
+}
+
+impl PageData for Data {
+    fn catalogue(&self) -> Answer<Vec<Card>> {
+        let (app, lang) = (Arc::clone(&self.app), self.lang);
+        Box::pin(async move {
+            let shelf = app.store.products().await.map_err(unavailable)?;
+            let card = |row: crate::store::ProductRow| Card {
+                sku: row.sku,
+                name: Self::pick(lang, row.name),
+                blurb: Self::pick(lang, row.blurb),
+                price: row.price,
+                available: row.available,
+            };
+            Ok(shelf.into_iter().map(card).collect())
+        })
+    }
+
+    fn order(&self, id: OrderId, reference: Option<AttemptReference>) -> Answer<Option<OrderPage>> {
+        let (app, owner, lang) = (Arc::clone(&self.app), self.owner.clone(), self.lang);
+        Box::pin(async move {
+            let order = app.store.order(&id).await.map_err(unavailable)?;
+            let Some(order) = order.filter(|order| Some(&order.owner) == owner.as_ref()) else { return Ok(None) };
+            let returned = reference.as_ref().and_then(|reference| returned(&order, reference));
+            if reference.is_some() && returned.is_none() {
+                return Ok(None);
+            }
+            let lines = app.store.lines(&order.id).await.map_err(unavailable)?;
+            let evidence = app.store.evidence(&order.id).await.map_err(unavailable)?;
+            let gateway_truth = dev::truth(&app, &order).await;
+            Ok(Some(order_page(&app, &order, lines, &evidence, lang, (returned, gateway_truth))))
+        })
+    }
+
+    fn history(&self, page: u32) -> Answer<HistoryPage> {
+        let (app, owner, lang) = (Arc::clone(&self.app), self.owner.clone(), self.lang);
+        let page = page.clamp(1, 10_000);
+        Box::pin(async move {
+            let Some(owner) = owner else { return Ok(HistoryPage { rows: Vec::new(), page, more: false }) };
+            let skip = (page - 1) * PER_PAGE;
+            let mut orders = app.store.orders_of(&owner, skip, PER_PAGE + 1).await.map_err(unavailable)?;
+            let more = orders.len() > PER_PAGE as usize;
+            orders.truncate(PER_PAGE as usize);
+            let mut rows = Vec::with_capacity(orders.len());
+            for order in orders {
+                let lines = app.store.lines(&order.id).await.map_err(unavailable)?;
+                rows.push(HistoryRow {
+                    order_id: order.id.clone(),
+                    summary: summary(&lines, lang),
+                    amount: order.amount,
+                    created: korean_time(order.created_at, lang),
+                    state: app.order_state(&order),
+                });
+            }
+            Ok(HistoryPage { rows, page, more })
+        })
+    }
+
+    fn panel(&self) -> Answer<Option<Panel>> {
+        let app = Arc::clone(&self.app);
+        Box::pin(async move { Ok(dev::panel(&app).await) })
+    }
+}
+
+fn returned(order: &OrderRecord, reference: &AttemptReference) -> Option<ReturnedAttempt> {
+    let record = order.attempts.iter().find(|record| record.reference == *reference)?;
+    Some(ReturnedAttempt {
+        reference: record.reference.clone(),
+        gateway_order_id: record.gateway_order_id.clone(),
+        ready: record.attempt.status == AttemptStatus::Ready,
+    })
+}
+
+fn order_page(
+    app: &App,
+    order: &OrderRecord,
+    lines: Vec<LineRow>,
+    evidence: &[EvidenceRow],
+    lang: Lang,
+    (returned, gateway_truth): (Option<ReturnedAttempt>, Option<Vec<String>>),
+) -> OrderPage {
+    let open = order.attempts.iter().rev().find(|record| record.attempt.status.is_open());
+    let now = app.clock.epoch();
+    let line = open.or(order.attempts.last()).and_then(|record| app.line(&record.gateway)).or(app.lines.first());
+    let mut timeline = vec![Moment { at: time_of_day(order.created_at), what: MomentKind::Ordered }];
+    timeline.extend(evidence.iter().map(|row| Moment { at: time_of_day(row.at), what: moment(row) }));
+    OrderPage {
+        order_id: order.id.clone(),
+        lines: lines
+            .into_iter()
+            .map(|line| Line { sku: line.sku, name: Data::pick(lang, line.name), quantity: line.quantity, price: line.price })
+            .collect(),
+        amount: order.amount,
+        created: korean_time(order.created_at, lang),
+        state: app.order_state(order),
+        confirming_for: open.map(|record| now.since(record.claimed_at.unwrap_or(now))),
+        times: line.map_or(payment::time::PageTimes::DEFAULT, |line| line.times.page),
+        timeline,
+        returned,
+        gateway_truth,
+    }
+}
+
+fn summary(lines: &[LineRow], lang: Lang) -> String {
+    let Some(first) = lines.first() else { return String::new() };
+    let name = Data::pick(lang, first.name.clone());
+    match (lines.len() - 1, lang) {
+        (0, _) => name,
+        (more, Lang::Ko) => format!("{name} 외 {more}건"),
+        (more, Lang::En) => format!("{name} and {more} more"),
+    }
+}
+
+/// What an entry of the evidence says to its shopper.
+fn moment(row: &EvidenceRow) -> MomentKind {
+    match (row.event.as_str(), row.status.as_str()) {
+        ("window_opened", _) => MomentKind::WindowOpened,
+        ("claimed", _) => MomentKind::Claimed,
+        ("not_sent", _) => MomentKind::NotSent,
+        ("refused_by_gateway", _) => MomentKind::RefusedByGateway,
+        ("declined", "failed") => MomentKind::Declined,
+        ("answer_lost", "unknown") => MomentKind::AnswerLost,
+        ("interrupted", _) => MomentKind::Interrupted,
+        ("pending" | "not_found", "failed") => MomentKind::NeverCharged,
+        ("pending" | "not_found", _) => MomentKind::AskedNoResult,
+        ("charged", "approved") => MomentKind::Paid,
+        ("charged", "mischarged") => MomentKind::WrongAmount,
+        ("charged", "canceled" | "partially_canceled") => MomentKind::Refunded,
+        ("charged", "cancel_requested") if row.source != "cancel" => MomentKind::LateSuccess,
+        ("cancel_asked", "cancel_requested") => MomentKind::CancelRequested,
+        ("window_closed" | "lapsed", _) => MomentKind::Expired,
+        _ => MomentKind::Other,
+    }
+}
+
+fn korea(at: EpochMs) -> Option<jiff::Zoned> {
+    // Korea has one time zone and no daylight saving: a fixed offset needs no time zone database.
+    let zone = jiff::tz::TimeZone::fixed(jiff::tz::offset(9));
+    jiff::Timestamp::from_millisecond(at.0).ok().map(|at| at.to_zoned(zone))
+}
+
+fn time_of_day(at: EpochMs) -> String {
+    korea(at).map_or_else(String::new, |at| at.strftime("%H:%M:%S").to_string())
+}
+
+fn korean_time(at: EpochMs, lang: Lang) -> String {
+    let form = if lang == Lang::En { "%-d %b %Y, %H:%M" } else { "%Y년 %-m월 %-d일 %H:%M" };
+    korea(at).map_or_else(String::new, |at| at.strftime(form).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_koreas_whatever_the_servers_zone() {
+        // 2026-02-28T15:05:00Z is five past midnight on the first of March in Korea.
+        let at = EpochMs(1_772_291_100_000);
+        assert_eq!(korean_time(at, Lang::Ko), "2026년 3월 1일 00:05");
+        assert_eq!(korean_time(at, Lang::En), "1 Mar 2026, 00:05");
+        assert_eq!(time_of_day(at), "00:05:00");
+    }
+}

@@ -1,0 +1,114 @@
+//! The webhook inbox: what was stored raw is looked at here. An unsigned webhook is only a hint: the gateway is asked.
+
+use std::sync::Arc;
+
+use payment::attempt::Attempt;
+use payment::id::{GatewayOrderId, PaymentKey};
+use payment::time::Millis;
+use serde_json::Value;
+
+use crate::app::App;
+use crate::store::{AttemptId, AttemptRecord, StoreError, WebhookEnd, WebhookRow};
+
+/// How often the inbox looks without being woken.
+const TICK: Millis = Millis::from_secs(1);
+/// Rows taken in one look.
+const BATCH: u32 = 64;
+/// How long a webhook waits for its row: a sender's resends end after about four days.
+const LONGEST_PARK: Millis = Millis::from_secs(4 * 24 * 3_600);
+/// The longest step between looks for the row.
+const LONGEST_STEP: Millis = Millis::from_secs(600);
+
+/// Runs until the server stops.
+pub async fn run(app: Arc<App>) {
+    while !app.stopping.is_cancelled() {
+        match round(&app).await {
+            Ok(full) if full => continue,
+            Ok(_) => {}
+            Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "the inbox could not look"),
+        }
+        tokio::select! {
+            () = app.stopping.cancelled() => {}
+            () = app.inbox.notified() => {}
+            () = tokio::time::sleep(TICK.to_duration()) => {}
+        }
+    }
+}
+
+/// One look; true when there may be more at once.
+async fn round(app: &App) -> Result<bool, StoreError> {
+    let rows = app.store.webhooks_due(app.clock.epoch(), BATCH).await?;
+    let full = u32::try_from(rows.len()).is_ok_and(|n| n == BATCH);
+    for row in rows {
+        let end = judge(app, &row).await?;
+        app.store.end_webhook(row.id, end, app.clock.epoch()).await?;
+        let result = match end {
+            WebhookEnd::Hint(_) => "applied",
+            WebhookEnd::Parked(_) => "parked",
+            WebhookEnd::Ignored => "ignored",
+        };
+        crate::metrics::webhook(&row.gateway, result);
+        if matches!(end, WebhookEnd::Hint(_)) {
+            app.recovery.notify_one();
+        }
+    }
+    Ok(full)
+}
+
+async fn judge(app: &App, row: &WebhookRow) -> Result<WebhookEnd, StoreError> {
+    let Some((key, order)) = subject(&row.body) else { return Ok(WebhookEnd::Ignored) };
+    if let Some(key) = &key {
+        let same_key = app.store.attempts_by_key(&row.gateway, key).await?;
+        if let Some(id) = owner(&same_key) {
+            return Ok(WebhookEnd::Hint(id));
+        }
+    }
+    let under_id = match &order {
+        Some(order) => app.store.attempts_by_gateway_order(order).await?,
+        None => Vec::new(),
+    };
+    // A ready attempt of that order: its confirm has not come yet, or its window ended.
+    if let Some(id) = under_id.iter().rev().find(|record| record.gateway == row.gateway).map(|record| record.id) {
+        return Ok(WebhookEnd::Hint(id));
+    }
+    let now = app.clock.epoch();
+    if now.since(row.received_at) >= LONGEST_PARK {
+        return Ok(WebhookEnd::Ignored);
+    }
+    let step = Millis::new(1_000).times(1_u32.checked_shl(row.tries.min(10)).unwrap_or(1)).min(LONGEST_STEP);
+    Ok(WebhookEnd::Parked(now.plus(step)))
+}
+
+fn owner(same_key: &[AttemptRecord]) -> Option<AttemptId> {
+    let attempts: Vec<Attempt> = same_key.iter().map(|record| record.attempt).collect();
+    payment::order::owner_of_key(&attempts).map(|index| same_key[index].id)
+}
+
+/// Which payment a webhook speaks of: of the several envelopes, whatever names a payment key or an order id.
+fn subject(body: &[u8]) -> Option<(Option<PaymentKey>, Option<GatewayOrderId>)> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let named = |name: &str| {
+        let inner = body.get("data").and_then(|data| data.get(name));
+        inner.or_else(|| body.get(name)).and_then(Value::as_str)
+    };
+    let key = named("paymentKey").and_then(|key| PaymentKey::parse(key).ok());
+    let order = named("orderId").and_then(|id| GatewayOrderId::parse(id).ok());
+    (key.is_some() || order.is_some()).then_some((key, order))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_envelopes_name_their_payment_and_rubbish_names_none() {
+        let status = br#"{"eventType":"PAYMENT_STATUS_CHANGED","data":{"paymentKey":"pk","orderId":"ord_1"}}"#;
+        let (key, order) = subject(status).expect("names both");
+        assert_eq!((key.unwrap().as_str(), order.unwrap().as_str()), ("pk", "ord_1"));
+        let deposit = br#"{"createdAt":"2026-10-02T11:02:09","secret":"ps","status":"DONE","orderId":"ord_1-2"}"#;
+        assert_eq!(subject(deposit).unwrap().1.unwrap().as_str(), "ord_1-2");
+        for rubbish in [b"".as_slice(), b"[]", b"{}", b"\xff", br#"{"data":{"paymentKey":7}}"#, br#"{"orderId":"a b"}"#] {
+            assert!(subject(rubbish).is_none());
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The server's metrics, by the names of the contract.
+
+use metrics::{counter, gauge, histogram};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use payment::attempt::AttemptStatus;
+use payment::id::GatewayName;
+use payment::reach::NotSent;
+use payment::time::Millis;
+
+use crate::clock::EpochMs;
+use crate::resolve::Look;
+use crate::store::Census;
+
+/// Seconds: from a local answer to beyond the gateway timeout.
+const BUCKETS: [f64; 14] = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 30.0, 65.0];
+
+/// Installs the process-wide recorder.
+///
+/// # Errors
+/// [`BuildError`] when one is installed already.
+pub fn install() -> Result<PrometheusHandle, BuildError> {
+    PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &BUCKETS)?
+        .install_recorder()
+}
+
+/// A first send that was proven not to reach the gateway.
+pub fn not_sent(gateway: &GatewayName, why: NotSent) {
+    counter!("pg_not_sent_total", "gateway" => gateway.to_string(), "reason" => why.label()).increment(1);
+}
+
+/// An attempt that came into a state.
+pub fn payment(status: AttemptStatus) {
+    counter!("payments_total", "status" => status.as_str()).increment(1);
+}
+
+/// How long an attempt was unknown.
+pub fn time_to_known(span: Millis) {
+    histogram!("payment_time_to_known_seconds").record(span.to_duration().as_secs_f64());
+}
+
+/// One look of recovery.
+pub fn recovery(look: Look) {
+    let result = match look {
+        Look::Resolved => "resolved",
+        Look::NotYet => "not_yet",
+        Look::Silent => "no_answer",
+    };
+    counter!("recovery_runs_total", "result" => result).increment(1);
+}
+
+/// A webhook that was received or looked at.
+pub fn webhook(gateway: &GatewayName, result: &'static str) {
+    counter!("webhook_events_total", "gateway" => gateway.to_string(), "result" => result).increment(1);
+}
+
+/// How long a webhook's sender waited for our answer.
+pub fn webhook_duration(span: Millis) {
+    histogram!("webhook_duration_seconds").record(span.to_duration().as_secs_f64());
+}
+
+/// The cap of a gateway.
+pub fn cap(gateway: &GatewayName, cap: Option<u32>) {
+    let value = cap.map_or(f64::INFINITY, f64::from);
+    gauge!("pg_cap", "gateway" => gateway.to_string()).set(value);
+}
+
+/// What waits to be known.
+#[expect(clippy::cast_precision_loss, reason = "a gauge's figures are far below 2^52")]
+pub fn census(census: Census, now: EpochMs) {
+    gauge!("payments_unknown").set(census.unknown as f64);
+    let oldest = census.oldest_unknown.map_or(0.0, |since| now.since(since).to_duration().as_secs_f64());
+    gauge!("payments_unknown_oldest_seconds").set(oldest);
+    gauge!("webhooks_waiting").set(census.webhooks_waiting as f64);
+}
+
+/// One HTTP exchange.
+pub fn http(route: String, status: u16, span: std::time::Duration) {
+    histogram!("http_requests_duration_seconds", "route" => route, "status" => status.to_string())
+        .record(span.as_secs_f64());
+}

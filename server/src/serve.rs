@@ -1,0 +1,117 @@
+//! `jari serve`: opens, recovers, serves, and stops without dropping what was sent.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use axum_extra::extract::cookie::Key;
+use leptos::config::LeptosOptions;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::app::{App, Line};
+use crate::clock::Clock;
+use crate::config::{Config, GatewaySettings};
+use crate::gateway::toss::{Toss, TossConfig};
+use crate::http::{Web, accept, router};
+use crate::metrics;
+use crate::random;
+use crate::store::Store;
+use crate::store::sqlite::SqliteStore;
+use crate::{inbox, recovery};
+
+/// Runs a server until `stop` is cancelled, then drains it.
+///
+/// # Errors
+/// When it cannot start: the database, a gateway's settings, or the address.
+pub async fn run(config: Config, metrics: Option<PrometheusHandle>, stop: CancellationToken) -> anyhow::Result<()> {
+    let addr = config.addr;
+    let drain = config.drain.to_duration();
+    let app = open(config, stop.clone()).await?;
+    let interrupted = recovery::interrupt(&app).await.context("taking over what was interrupted")?;
+    let web = Web { key: cookie_key(&app).await?, leptos: leptos(&app.config), metrics, app: Arc::clone(&app) };
+    let listener = TcpListener::bind(addr).await.with_context(|| format!("listening on {addr}"))?;
+    tracing::info!(%addr, interrupted, env = ?app.config.env, "serving");
+    let workers = [tokio::spawn(recovery::run(Arc::clone(&app))), tokio::spawn(inbox::run(Arc::clone(&app)))];
+    let upkeep = web.metrics.clone().map(|handle| tokio::spawn(upkeep(handle)));
+    accept::serve(listener, router(web), app.clock, stop, drain).await;
+    // Sent calls may still be in flight with nobody waiting for them: their outcomes are recorded before we leave.
+    app.tracker.close();
+    if tokio::time::timeout(drain, app.tracker.wait()).await.is_err() {
+        tracing::warn!(left = app.tracker.len(), "left to the next start");
+    }
+    for worker in workers {
+        worker.abort();
+    }
+    if let Some(upkeep) = upkeep {
+        upkeep.abort();
+    }
+    Ok(())
+}
+
+async fn upkeep(handle: PrometheusHandle) {
+    loop {
+        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+        handle.run_upkeep();
+    }
+}
+
+/// Opens the database and the gateways.
+///
+/// # Errors
+/// When one of them cannot be opened.
+pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result<Arc<App>> {
+    let store = SqliteStore::open(&config.database_url, config.times.database_wait)
+        .await
+        .with_context(|| format!("opening {}", config.database_url))?;
+    let lines = config.gateways.iter().map(|gateway| line(gateway, &config)).collect::<anyhow::Result<Vec<_>>>()?;
+    let store: Arc<dyn Store> = Arc::new(store);
+    Ok(Arc::new(App {
+        config,
+        clock: Clock::new(),
+        store,
+        lines,
+        tracker: TaskTracker::new(),
+        stopping,
+        recovery: Notify::new(),
+        inbox: Notify::new(),
+    }))
+}
+
+fn line(settings: &GatewaySettings, config: &Config) -> anyhow::Result<Arc<Line>> {
+    let toss = Toss::new(TossConfig {
+        name: settings.name.clone(),
+        base_url: settings.base_url.clone(),
+        window_url: settings.window_url.clone(),
+        client_key: settings.client_key.clone(),
+        secret_key: settings.secret_key.clone(),
+        pg_timeout: config.times.pg_timeout,
+        connect_timeout: config.times.pg_connect_timeout,
+        inquiry_timeout: crate::gateway::toss::INQUIRY_TIMEOUT,
+        confirm_window: config.times.confirm_window,
+    })
+    .with_context(|| format!("setting up the gateway {}", settings.name))?;
+    metrics::cap(&settings.name, config.times.cap);
+    Ok(Arc::new(Line::new(Arc::new(toss), config.times)))
+}
+
+/// The key that signs cookies: the configured one; in development one that is made once and kept, so that a restart
+/// keeps its shoppers.
+async fn cookie_key(app: &App) -> anyhow::Result<Key> {
+    let secret = match &app.config.secret_key {
+        Some(secret) => secret.expose().to_owned(),
+        None => app.store.setting("cookie_secret", &random::secret()).await.context("reading the cookie key")?,
+    };
+    Ok(Key::derive_from(secret.as_bytes()))
+}
+
+fn leptos(config: &Config) -> LeptosOptions {
+    LeptosOptions::builder()
+        .output_name("jari")
+        .site_root(config.site_root.clone())
+        .site_pkg_dir("pkg")
+        .site_addr(config.addr)
+        .build()
+}
