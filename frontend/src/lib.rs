@@ -1,7 +1,6 @@
 //! The browser's entry point: wakes the islands that the server rendered, and nothing else.
 
 // Without a reference the linker drops every island of `app`.
-#[expect(unused_imports, reason = "keeps the islands in the wasm")]
 use app as _;
 
 /// Called by the hydration script of each page.

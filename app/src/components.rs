@@ -1,0 +1,11 @@
+//! The parts of pages, one a file.
+
+pub mod art;
+pub mod checkout_island;
+pub mod layout;
+pub mod live_order;
+pub mod panel;
+pub mod stage;
+pub mod status;
+pub mod summary;
+pub mod timeline;

@@ -1,0 +1,221 @@
+//! The checkout's live part as people see it: a pure function of the screen, rendered by server and browser alike.
+
+use leptos::ev::SubmitEvent;
+use leptos::prelude::*;
+use payment::id::OrderId;
+use payment::time::Millis;
+use payment::view::{PayAction, Progress, Stage};
+
+use crate::seed::{Notice, Returned, Screen, Seed, stage_name};
+use crate::text::{Lang, Say};
+
+/// The id of the stage's heading, which gets the focus when a result is there.
+pub const HEADING_ID: &str = "stage-heading";
+
+/// The signals between the live part and whoever drives it.
+#[derive(Debug, Clone, Copy)]
+pub struct Live {
+    /// What to show.
+    pub screen: RwSignal<Screen>,
+    /// The page clock, for the progress only.
+    pub clock: RwSignal<Millis>,
+    /// How often "confirm" was pressed.
+    pub pressed: RwSignal<u32>,
+    /// What screen readers are told.
+    pub said: RwSignal<String>,
+}
+
+impl Live {
+    /// The signals of a page that nothing drives yet.
+    #[must_use]
+    pub fn new(screen: Screen) -> Self {
+        Self {
+            screen: RwSignal::new(screen),
+            clock: RwSignal::new(Millis::ZERO),
+            pressed: RwSignal::new(0),
+            said: RwSignal::new(String::new()),
+        }
+    }
+}
+
+/// One stage: heading, text, the wait, and what may be pressed.
+#[component]
+pub fn StageView(
+    /// What the page started from.
+    seed: Seed,
+    /// What to show.
+    screen: Screen,
+    /// The signals that move while a screen stands.
+    live: Live,
+) -> impl IntoView {
+    let lang = seed.lang;
+    let stage = screen.view.stage;
+    let (heading, body) = words(&screen, &seed);
+    view! {
+        <section
+            class="stage"
+            data-testid="stage"
+            data-stage=stage_name(stage)
+            aria-labelledby=HEADING_ID
+        >
+            <svg class="stage-mark" viewBox="0 0 48 48" aria-hidden="true" inner_html=mark(stage)></svg>
+            <h1 id=HEADING_ID class="stage-heading" tabindex="-1">{heading}</h1>
+            <p class="stage-body">{body}</p>
+            <NoticeLine notice=screen.notice screen lang/>
+            <Wait progress=screen.view.progress clock=live.clock lang/>
+            <Action screen seed=seed.clone() pressed=live.pressed/>
+            <Links stage order_id=seed.order_id lang/>
+        </section>
+    }
+}
+
+/// The heading and the text of a screen.
+#[must_use]
+pub fn words(screen: &Screen, seed: &Seed) -> (&'static str, String) {
+    let lang = seed.lang;
+    if screen.complete {
+        return (
+            lang.say(Say::CompleteTitle),
+            lang.say(Say::CompleteBody).to_owned(),
+        );
+    }
+    let stage = screen.view.stage;
+    (
+        lang.heading(stage),
+        lang.body(stage, seed.times.poll_interval),
+    )
+}
+
+/// The mark of a stage. It only repeats what the heading says.
+const fn mark(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Paid => r#"<circle cx="24" cy="24" r="21"/><path d="M14.5 24.5l6.5 6.5 12.5-13"/>"#,
+        Stage::Confirming | Stage::Checking | Stage::Looking | Stage::StillUnknown => {
+            r#"<circle cx="24" cy="24" r="21"/><path d="M24 13v11l7.5 5"/>"#
+        }
+        Stage::ReturningMoney | Stage::PartiallyRefunded | Stage::Refunded => {
+            r#"<circle cx="24" cy="24" r="21"/><path d="M21 15l-7 7 7 7M14 22h13a6 6 0 0 1 0 12h-4"/>"#
+        }
+        Stage::AwaitingDeposit => {
+            r#"<circle cx="24" cy="24" r="21"/><path d="M13 21l11-7 11 7M15 33h18M18 23v8M24 23v8M30 23v8"/>"#
+        }
+        Stage::NotCharged(_) | Stage::Expired => {
+            r#"<circle cx="24" cy="24" r="21"/><path d="M15 24h18"/>"#
+        }
+        Stage::Offer => {
+            r#"<rect x="5" y="11" width="38" height="26" rx="4"/><path d="M5 19h38M11 30h8"/>"#
+        }
+    }
+}
+
+/// What is to say beside the stage; only where a new try is possible, since it speaks of one that is over.
+#[component]
+fn NoticeLine(notice: Option<Notice>, screen: Screen, lang: Lang) -> impl IntoView {
+    let shown = screen.view.button.is_some() && !screen.complete;
+    let text = notice
+        .filter(|_| shown)
+        .and_then(|notice| notice.text(lang));
+    text.map(|text| view! { <p class="notice" data-testid="notice">{text}</p> })
+}
+
+/// How far the wait has come.
+#[component]
+fn Wait(progress: Option<Progress>, clock: RwSignal<Millis>, lang: Lang) -> impl IntoView {
+    progress.map(|progress| {
+        let elapsed = move || progress.elapsed(clock.get()).get().to_string();
+        let told = move || {
+            let now = clock.get();
+            lang.waited(progress.elapsed(now), progress.left(now))
+        };
+        view! {
+            <div class="wait">
+                <progress
+                    class="wait-bar"
+                    aria-label=lang.say(Say::Progress)
+                    max=progress.total.get().to_string()
+                    value=elapsed
+                ></progress>
+                <p class="wait-text" data-testid="wait">{told}</p>
+            </div>
+        }
+    })
+}
+
+/// The one control that may move money: only where the view's proof allows it.
+#[component]
+fn Action(screen: Screen, seed: Seed, pressed: RwSignal<u32>) -> impl IntoView {
+    let lang = seed.lang;
+    let (action, _proof) = screen.view.button?;
+    let form = match (seed.confirm, screen.complete, action) {
+        (Some(returned), true, _) => {
+            let label = lang.say(Say::CompleteButton);
+            let order_id = seed.order_id;
+            view! { <ConfirmForm order_id returned label testid="confirm" pressed/> }.into_any()
+        }
+        (Some(returned), false, PayAction::ConfirmAgain) => {
+            let order_id = seed.order_id;
+            view! { <ConfirmForm order_id returned label=lang.pay(action) testid="pay" pressed/> }
+                .into_any()
+        }
+        (_, _, PayAction::Pay | PayAction::PayAgain | PayAction::ConfirmAgain) => {
+            let to = format!("/checkout/{}", seed.order_id);
+            view! {
+                <form class="pay-form" method="post" action=to>
+                    <button class="button button-primary" type="submit" data-testid="pay">
+                        {lang.pay(action)}
+                    </button>
+                </form>
+            }
+            .into_any()
+        }
+    };
+    Some(form)
+}
+
+/// Confirms the payment that the return address carries: a plain form, taken over by script where there is one.
+#[component]
+fn ConfirmForm(
+    order_id: OrderId,
+    returned: Returned,
+    label: &'static str,
+    testid: &'static str,
+    pressed: RwSignal<u32>,
+) -> impl IntoView {
+    let submitted = move |event: SubmitEvent| {
+        event.prevent_default();
+        pressed.update(|times| *times = times.wrapping_add(1));
+    };
+    view! {
+        <form
+            class="pay-form"
+            method="post"
+            action=format!("/checkout/{order_id}/return/{}", returned.reference)
+            on:submit=submitted
+        >
+            <input type="hidden" name="paymentKey" value=returned.payment_key.to_string()/>
+            <input type="hidden" name="orderId" value=returned.gateway_order_id.to_string()/>
+            <input type="hidden" name="amount" value=returned.amount.to_string()/>
+            <button class="button button-primary" type="submit" data-testid=testid>{label}</button>
+        </form>
+    }
+}
+
+/// Where to go from here.
+#[component]
+fn Links(stage: Stage, order_id: OrderId, lang: Lang) -> impl IntoView {
+    let orders = ("/orders".to_owned(), Say::ToOrders);
+    let links = match stage {
+        Stage::Offer | Stage::Confirming | Stage::Looking => Vec::new(),
+        Stage::Checking | Stage::StillUnknown | Stage::NotCharged(_) => vec![orders],
+        Stage::Paid
+        | Stage::PartiallyRefunded
+        | Stage::Refunded
+        | Stage::ReturningMoney
+        | Stage::AwaitingDeposit => vec![(format!("/orders/{order_id}"), Say::ToOrder), orders],
+        Stage::Expired => vec![("/".to_owned(), Say::ToShop), orders],
+    };
+    let item = |(to, name)| view! { <li><a class="link" href=to>{lang.say(name)}</a></li> };
+    (!links.is_empty()).then(
+        || view! { <ul class="stage-links">{links.into_iter().map(item).collect_view()}</ul> },
+    )
+}

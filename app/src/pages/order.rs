@@ -1,0 +1,88 @@
+//! One order: its status, what it consists of, what has happened to it.
+
+use leptos::prelude::*;
+use leptos_router::hooks::use_params_map;
+use payment::id::OrderId;
+use payment::time::Millis;
+use payment::view::{Stage, View};
+
+use crate::components::live_order::LiveOrder;
+use crate::components::panel::Truth;
+use crate::components::status::{StatusBadge, status_name};
+use crate::components::summary::Summary;
+use crate::components::timeline::Timeline;
+use crate::data::PageContext;
+use crate::pages::history::Watched;
+use crate::pages::{Found, PrivateTitle, page};
+use crate::seed::waits;
+use crate::text::{Lang, Word};
+
+/// How often this page asks about an order in doubt.
+const STEP: Millis = Millis::from_secs(5);
+
+/// The page of one order.
+#[component]
+pub fn OrderPage() -> impl IntoView {
+    let order = use_params_map().with_untracked(|params| params.get("order"));
+    let order = order.and_then(|order| OrderId::parse(&order).ok());
+    page(move |context| order_page(context, order.clone()))
+}
+
+async fn order_page(context: PageContext, order_id: Option<OrderId>) -> Found {
+    let Some(order_id) = order_id else {
+        return Ok(None);
+    };
+    let Some(order) = context.data.order(order_id, None).await? else {
+        return Ok(None);
+    };
+    let lang = context.lang;
+    let shown = View::of_known(&order.state);
+    let watched = vec![order.state.clone()];
+    let live = waits(shown.stage).then(|| view! { <Watched><LiveOrder watched lang/></Watched> });
+    let truth = order.gateway_truth.clone().filter(|_| context.development);
+    let moments = order.timeline.clone();
+    let order_id = order.order_id.clone();
+    let body = view! {
+        <PrivateTitle title=lang.title(lang.word(Word::OrderTitle))/>
+        <div class="order">
+            <h1>{lang.word(Word::OrderTitle)}</h1>
+            <Standing shown order_id lang/>
+            {live}
+            <div class="order-parts">
+                <Timeline moments lang/>
+                <Summary order lang/>
+            </div>
+            {truth.map(|lines| view! { <Truth lines lang/> })}
+        </div>
+    };
+    Ok(Some(body.into_any()))
+}
+
+/// What the order's state means, and the way to its checkout where there is something to do or to see.
+#[component]
+fn Standing(shown: View, order_id: OrderId, lang: Lang) -> impl IntoView {
+    let stage = shown.stage;
+    let to = format!("/checkout/{order_id}");
+    let link = if shown.button.is_some() {
+        let label = lang.word(Word::GoPay);
+        Some(
+            view! { <a class="button button-primary" href=to data-testid="pay">{label}</a> }
+                .into_any(),
+        )
+    } else if stage == Stage::Checking {
+        let label = lang.word(Word::SeeProgress);
+        Some(view! { <a class="link" href=to data-testid="see-progress">{label}</a> }.into_any())
+    } else {
+        None
+    };
+    view! {
+        <div class="standing" data-testid="order-status" data-status=status_name(stage)>
+            <p class="standing-line">
+                <span class="visually-hidden">{lang.word(Word::Status)}": "</span>
+                <StatusBadge stage lang/>
+            </p>
+            <p>{lang.body(stage, STEP)}</p>
+            {link}
+        </div>
+    }
+}
