@@ -23,13 +23,13 @@ pub(crate) const NEEDS: &[Tool] = &[
 const WASM_LIMIT_BYTES: u64 = 200_000;
 
 #[derive(Args)]
-pub(crate) struct Options {
+pub(crate) struct BuildOptions {
     /// Builds without optimising: sooner ready, slower to run, heavier to load
     #[arg(long)]
     pub(crate) debug: bool,
 }
 
-impl Options {
+impl BuildOptions {
     /// The folder of the target folder that the programs are in.
     pub(crate) fn profile(&self) -> &'static str {
         if self.debug { "debug" } else { "release" }
@@ -37,7 +37,7 @@ impl Options {
 }
 
 /// Builds everything and says where it is.
-pub(crate) fn build(repo: &Repo, options: &Options) -> Result<()> {
+pub(crate) fn build(repo: &Repo, options: &BuildOptions) -> Result<()> {
     let release: &[&str] = if options.debug { &[] } else { &["--release"] };
     // Precompressed files are served as they are; no request pays for a compressor.
     let precompress: &[&str] = if options.debug {

@@ -27,7 +27,7 @@ const STOP_WAIT: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Args)]
-pub(crate) struct Options {
+pub(crate) struct DevOptions {
     /// The shop's port
     #[arg(long, default_value_t = 3000)]
     port: u16,
@@ -38,11 +38,11 @@ pub(crate) struct Options {
     #[arg(long)]
     no_build: bool,
     #[command(flatten)]
-    build: build::Options,
+    build: build::BuildOptions,
 }
 
 /// Installs, builds, starts, prints the addresses, and stays until a signal or a death.
-pub(crate) fn dev(repo: &Repo, options: &Options) -> Result<()> {
+pub(crate) fn dev(repo: &Repo, options: &DevOptions) -> Result<()> {
     // Before the build too: nobody should wait minutes to hear it.
     check_free("the shop", "--port", options.port)?;
     check_free("the fake gateway", "--fakepg-port", options.fakepg_port)?;

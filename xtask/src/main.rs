@@ -27,11 +27,11 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Installs what is missing, builds, starts the shop and the fake gateway, prints the addresses
-    Dev(dev::Options),
+    Dev(dev::DevOptions),
     /// Installs what is missing and builds the programs, the browser's half included
-    Build(build::Options),
+    Build(build::BuildOptions),
     /// Installs what is missing and runs every check and test, the browser's included
-    Test(test::Options),
+    Test(test::TestOptions),
     /// Checks the house rules that no compiler checks
     Tidy,
     /// Writes docs/transitions.md from the payment machines
@@ -62,5 +62,16 @@ fn run(command: Command) -> Result<()> {
         Command::Tidy => tidy::tidy(&repo),
         Command::Transitions => transitions::write(&repo),
         Command::Install => install::install(&repo, tools::ALL),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_commands_and_their_options_do_not_contradict() {
+        Cli::command().debug_assert();
     }
 }

@@ -14,7 +14,7 @@ use crate::tidy;
 use crate::tools::{self, Tool};
 
 #[derive(Args)]
-pub(crate) struct Options {
+pub(crate) struct TestOptions {
     /// Runs only these steps
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = names())]
     only: Vec<String>,
@@ -110,7 +110,7 @@ const STEPS: &[Step] = &[
 ];
 
 /// Runs the chosen steps and stops at the first that fails.
-pub(crate) fn test(repo: &Repo, options: &Options) -> Result<()> {
+pub(crate) fn test(repo: &Repo, options: &TestOptions) -> Result<()> {
     if options.list {
         for step in STEPS {
             println!("{:<12} {}", step.name, step.what);
@@ -140,7 +140,7 @@ pub(crate) fn test(repo: &Repo, options: &Options) -> Result<()> {
     Ok(())
 }
 
-impl Options {
+impl TestOptions {
     fn choose(&self, name: &str) -> bool {
         let is_in = |list: &[String]| list.iter().any(|chosen| chosen == name);
         (self.only.is_empty() || is_in(&self.only)) && !is_in(&self.skip)
@@ -213,7 +213,7 @@ fn doctest(repo: &Repo) -> Result<()> {
 }
 
 fn release(repo: &Repo) -> Result<()> {
-    build::build(repo, &build::Options { debug: false })
+    build::build(repo, &build::BuildOptions { debug: false })
 }
 
 fn typecheck(repo: &Repo) -> Result<()> {

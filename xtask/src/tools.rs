@@ -11,7 +11,7 @@ use crate::repo::Repo;
 
 /// 0.3.11 asks for a newer Rust than ours.
 const CARGO_LEPTOS: &str = "0.3.10";
-const CARGO_NEXTEST: &str = "0.9.151";
+const CARGO_NEXTEST: &str = "0.9.143";
 const CARGO_MACHETE: &str = "0.9.2";
 
 /// One thing that some command needs.
