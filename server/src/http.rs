@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, FromRef};
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::IntoResponse as _;
 use axum_extra::extract::cookie::Key;
 use leptos::config::LeptosOptions;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -58,7 +59,7 @@ impl FromRef<Web> for Key {
 /// All routes under all layers.
 pub fn router(web: Web) -> Router {
     let csrf = CsrfLayer::new()
-        .with_rejection_response(|_| problem::Refusal::from(ProblemCode::ForbiddenOrigin));
+        .with_rejection_response(|_| problem::Refusal::from(ProblemCode::ForbiddenOrigin).into_response());
     let shopping = Router::new()
         .merge(orders::routes())
         .merge(payments::routes())

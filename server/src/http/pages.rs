@@ -234,10 +234,9 @@ fn moment(row: &EvidenceRow) -> MomentKind {
     }
 }
 
-fn korea(at: EpochMs) -> Option<jiff::Zoned> {
+fn korea(at: EpochMs) -> Option<jiff::civil::DateTime> {
     // Korea has one time zone and no daylight saving: a fixed offset needs no time zone database.
-    let zone = jiff::tz::TimeZone::fixed(jiff::tz::offset(9));
-    jiff::Timestamp::from_millisecond(at.0).ok().map(|at| at.to_zoned(zone))
+    jiff::Timestamp::from_millisecond(at.0).ok().map(|at| jiff::tz::offset(9).to_datetime(at))
 }
 
 fn time_of_day(at: EpochMs) -> String {
