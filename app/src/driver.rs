@@ -277,9 +277,9 @@ impl Driver {
             return;
         }
         self.live.screen.set(screen);
-        let (heading, body) = words(&screen, &self.seed);
-        if (heading, &body) != (words(&before, &self.seed).0, &words(&before, &self.seed).1) {
-            self.live.said.set(format!("{heading}. {body}"));
+        let told = words(&screen, &self.seed);
+        if told != words(&before, &self.seed) {
+            self.live.said.set(format!("{}. {}", told.0, told.1));
         }
         self.focus_result(screen.view.stage);
     }

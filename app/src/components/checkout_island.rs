@@ -1,6 +1,9 @@
 //! The island of the checkout page: the server's picture of it, and in the browser the driver behind it.
 
-#![expect(missing_docs, reason = "the island macro writes a props type without docs of its own")]
+#![expect(
+    missing_docs,
+    reason = "the island macro writes a props type without docs of its own"
+)]
 
 use leptos::prelude::*;
 

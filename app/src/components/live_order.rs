@@ -1,6 +1,9 @@
 //! The island of the history and order pages: asks about orders in doubt and reloads the page when one changed.
 
-#![expect(missing_docs, reason = "the island macro writes a props type without docs of its own")]
+#![expect(
+    missing_docs,
+    reason = "the island macro writes a props type without docs of its own"
+)]
 
 use leptos::prelude::*;
 use payment::wire::OrderState;
