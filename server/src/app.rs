@@ -119,8 +119,18 @@ pub fn order_state(order: &OrderRecord, poll_after_ms: u64) -> OrderState {
         .iter()
         .rev()
         .find(|record| record.attempt.status.is_open())
-        .or_else(|| attempts.iter().rev().find(|record| record.attempt.counts_as_paid()))
-        .or_else(|| attempts.iter().rev().find(|record| record.attempt.status != AttemptStatus::Expired))
+        .or_else(|| {
+            attempts
+                .iter()
+                .rev()
+                .find(|record| record.attempt.counts_as_paid())
+        })
+        .or_else(|| {
+            attempts
+                .iter()
+                .rev()
+                .find(|record| record.attempt.status != AttemptStatus::Expired)
+        })
         .or(attempts.last());
     let status = order.status();
     let statuses = attempts.iter().map(|record| record.attempt.status);

@@ -214,13 +214,19 @@ impl Config {
     pub fn check(given: Settings) -> Result<Self, ConfigError> {
         let env = given.env.unwrap_or(Environment::Production);
         let production = env == Environment::Production;
-        let fake = given.fake_pg.unwrap_or(if production { Switch::Off } else { Switch::On });
+        let fake = given
+            .fake_pg
+            .unwrap_or(if production { Switch::Off } else { Switch::On });
         if production && fake == Switch::On {
             return Err(ConfigError::FakeInProduction);
         }
         let times = times(&given)?;
-        let fakepg_url = (fake == Switch::On)
-            .then(|| given.fakepg_url.clone().unwrap_or_else(|| "http://127.0.0.1:3900".to_owned()));
+        let fakepg_url = (fake == Switch::On).then(|| {
+            given
+                .fakepg_url
+                .clone()
+                .unwrap_or_else(|| "http://127.0.0.1:3900".to_owned())
+        });
         if production && given.public_url.is_none() {
             return Err(ConfigError::Missing("JARI_PUBLIC_URL"));
         }
@@ -232,10 +238,18 @@ impl Config {
             Some(_) | None => {}
         }
         Ok(Self {
-            database_url: given.database_url.clone().unwrap_or_else(|| "sqlite://jari.db".to_owned()),
-            addr: given.addr.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 3000))),
+            database_url: given
+                .database_url
+                .clone()
+                .unwrap_or_else(|| "sqlite://jari.db".to_owned()),
+            addr: given
+                .addr
+                .unwrap_or(SocketAddr::from(([127, 0, 0, 1], 3000))),
             env,
-            public_url: given.public_url.clone().map(|url| url.trim_end_matches('/').to_owned()),
+            public_url: given
+                .public_url
+                .clone()
+                .map(|url| url.trim_end_matches('/').to_owned()),
             gateways: gateways(&given, fakepg_url.as_deref())?,
             fakepg_url,
             times,
@@ -243,8 +257,13 @@ impl Config {
             deadline_check: given.deadline_check.unwrap_or(Switch::On),
             trusted_proxies: given.trusted_proxies.clone().unwrap_or_default(),
             secret_key: given.secret_key.clone(),
-            site_root: given.site_root.clone().unwrap_or_else(|| "target/site".to_owned()),
-            drain: given.drain_ms.map_or(times.pg_timeout.plus(Millis::from_secs(5)), Millis::new),
+            site_root: given
+                .site_root
+                .clone()
+                .unwrap_or_else(|| "target/site".to_owned()),
+            drain: given
+                .drain_ms
+                .map_or(times.pg_timeout.plus(Millis::from_secs(5)), Millis::new),
         })
     }
 
@@ -256,7 +275,10 @@ impl Config {
 }
 
 fn bad(name: &'static str, why: impl Into<String>) -> ConfigError {
-    ConfigError::Bad { name, why: why.into() }
+    ConfigError::Bad {
+        name,
+        why: why.into(),
+    }
 }
 
 fn times(given: &Settings) -> Result<Times, ConfigError> {
@@ -282,10 +304,18 @@ fn times(given: &Settings) -> Result<Times, ConfigError> {
         pg_connect_timeout: ms(given.pg_connect_timeout_ms, shipped.pg_connect_timeout),
         database_wait: ms(given.database_wait_ms, shipped.database_wait),
         cap,
-        reserve: given.pg_reserve.unwrap_or(cap.map_or(0, Times::reserve_for).min(cap.map_or(0, |cap| cap - 1))),
-        node_lease: shipped.node_lease.max(pg_timeout.plus(Millis::from_secs(5))),
+        reserve: given.pg_reserve.unwrap_or(
+            cap.map_or(0, Times::reserve_for)
+                .min(cap.map_or(0, |cap| cap - 1)),
+        ),
+        node_lease: shipped
+            .node_lease
+            .max(pg_timeout.plus(Millis::from_secs(5))),
         confirm_window: ms(given.pg_confirm_window_ms, shipped.confirm_window),
-        authentication_window: ms(given.pg_authentication_window_ms, shipped.authentication_window),
+        authentication_window: ms(
+            given.pg_authentication_window_ms,
+            shipped.authentication_window,
+        ),
     };
     times.check()?;
     Ok(times)
@@ -297,12 +327,22 @@ fn gateways(given: &Settings, fake: Option<&str>) -> Result<Vec<GatewaySettings>
     if names.is_empty() {
         return Err(bad("JARI_GATEWAYS", "names no gateway"));
     }
-    names.iter().map(|name| gateway(given, fake, name)).collect()
+    names
+        .iter()
+        .map(|name| gateway(given, fake, name))
+        .collect()
 }
 
-fn gateway(given: &Settings, fake: Option<&str>, name: &str) -> Result<GatewaySettings, ConfigError> {
+fn gateway(
+    given: &Settings,
+    fake: Option<&str>,
+    name: &str,
+) -> Result<GatewaySettings, ConfigError> {
     if name != "toss" {
-        return Err(bad("JARI_GATEWAYS", format!("{name:?} is not a gateway that this server speaks to")));
+        return Err(bad(
+            "JARI_GATEWAYS",
+            format!("{name:?} is not a gateway that this server speaks to"),
+        ));
     }
     let name = GatewayName::parse(name).map_err(|error| bad("JARI_GATEWAYS", error.to_string()))?;
     if let Some(fake) = fake {
@@ -311,20 +351,38 @@ fn gateway(given: &Settings, fake: Option<&str>, name: &str) -> Result<GatewaySe
             name,
             base_url: fake.to_owned(),
             window_url: format!("{fake}/window"),
-            client_key: given.toss_client_key.clone().unwrap_or_else(|| "test_ck_fake".to_owned()),
-            secret_key: given.toss_secret_key.clone().unwrap_or_else(|| Secret::new("test_sk_fake")),
+            client_key: given
+                .toss_client_key
+                .clone()
+                .unwrap_or_else(|| "test_ck_fake".to_owned()),
+            secret_key: given
+                .toss_secret_key
+                .clone()
+                .unwrap_or_else(|| Secret::new("test_sk_fake")),
         });
     }
-    let client_key = given.toss_client_key.clone().ok_or(ConfigError::Missing("JARI_TOSS_CLIENT_KEY"))?;
+    let client_key = given
+        .toss_client_key
+        .clone()
+        .ok_or(ConfigError::Missing("JARI_TOSS_CLIENT_KEY"))?;
     let secret_key = secret_key(given)?;
     let live = |key: &str| key.starts_with("live_");
     if live(&client_key) != live(secret_key.expose()) {
-        return Err(bad("JARI_TOSS_SECRET_KEY", "test and live keys cannot be mixed"));
+        return Err(bad(
+            "JARI_TOSS_SECRET_KEY",
+            "test and live keys cannot be mixed",
+        ));
     }
     Ok(GatewaySettings {
         name,
-        base_url: given.toss_url.clone().unwrap_or_else(|| "https://api.tosspayments.com".to_owned()),
-        window_url: given.toss_window_url.clone().ok_or(ConfigError::Missing("JARI_TOSS_WINDOW_URL"))?,
+        base_url: given
+            .toss_url
+            .clone()
+            .unwrap_or_else(|| "https://api.tosspayments.com".to_owned()),
+        window_url: given
+            .toss_window_url
+            .clone()
+            .ok_or(ConfigError::Missing("JARI_TOSS_WINDOW_URL"))?,
         client_key,
         secret_key,
     })
@@ -335,10 +393,16 @@ fn secret_key(given: &Settings) -> Result<Secret, ConfigError> {
         return Ok(key.clone());
     }
     let Some(file) = &given.toss_secret_key_file else {
-        return Err(ConfigError::Missing("JARI_TOSS_SECRET_KEY or JARI_TOSS_SECRET_KEY_FILE"));
+        return Err(ConfigError::Missing(
+            "JARI_TOSS_SECRET_KEY or JARI_TOSS_SECRET_KEY_FILE",
+        ));
     };
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| bad("JARI_TOSS_SECRET_KEY_FILE", format!("cannot be read: {error}")))?;
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        bad(
+            "JARI_TOSS_SECRET_KEY_FILE",
+            format!("cannot be read: {error}"),
+        )
+    })?;
     Ok(Secret::new(text.trim()))
 }
 
@@ -347,7 +411,10 @@ mod tests {
     use super::*;
 
     fn development() -> Settings {
-        Settings { env: Some(Environment::Development), ..Settings::default() }
+        Settings {
+            env: Some(Environment::Development),
+            ..Settings::default()
+        }
     }
 
     fn production() -> Settings {
@@ -364,28 +431,65 @@ mod tests {
     #[test]
     fn production_refuses_the_fake_gateway_and_wants_its_secrets() {
         assert!(Config::check(production()).is_ok());
-        let fake = Settings { fake_pg: Some(Switch::On), ..production() };
-        assert!(matches!(Config::check(fake), Err(ConfigError::FakeInProduction)));
+        let fake = Settings {
+            fake_pg: Some(Switch::On),
+            ..production()
+        };
+        assert!(matches!(
+            Config::check(fake),
+            Err(ConfigError::FakeInProduction)
+        ));
         let missing = [
-            Settings { public_url: None, ..production() },
-            Settings { secret_key: None, ..production() },
-            Settings { toss_secret_key: None, ..production() },
-            Settings { toss_client_key: None, ..production() },
+            Settings {
+                public_url: None,
+                ..production()
+            },
+            Settings {
+                secret_key: None,
+                ..production()
+            },
+            Settings {
+                toss_secret_key: None,
+                ..production()
+            },
+            Settings {
+                toss_client_key: None,
+                ..production()
+            },
         ];
         for settings in missing {
-            assert!(matches!(Config::check(settings), Err(ConfigError::Missing(_))));
+            assert!(matches!(
+                Config::check(settings),
+                Err(ConfigError::Missing(_))
+            ));
         }
-        let mixed = Settings { toss_client_key: Some("test_ck_x".to_owned()), ..production() };
+        let mixed = Settings {
+            toss_client_key: Some("test_ck_x".to_owned()),
+            ..production()
+        };
         assert!(matches!(Config::check(mixed), Err(ConfigError::Bad { .. })));
     }
 
     #[test]
     fn a_contradiction_of_times_is_refused_with_both_values() {
-        let settings = Settings { pg_timeout_ms: Some(70_000), ..development() };
+        let settings = Settings {
+            pg_timeout_ms: Some(70_000),
+            ..development()
+        };
         let told = Config::check(settings).unwrap_err().to_string();
-        assert!(told.contains("70000 ms") && told.contains("65000 ms"), "{told}");
-        let reserve = Settings { pg_cap: Some("4".to_owned()), pg_reserve: Some(4), ..development() };
-        assert!(matches!(Config::check(reserve), Err(ConfigError::Times(TimesError::ReserveNotBelowCap { .. }))));
+        assert!(
+            told.contains("70000 ms") && told.contains("65000 ms"),
+            "{told}"
+        );
+        let reserve = Settings {
+            pg_cap: Some("4".to_owned()),
+            pg_reserve: Some(4),
+            ..development()
+        };
+        assert!(matches!(
+            Config::check(reserve),
+            Err(ConfigError::Times(TimesError::ReserveNotBelowCap { .. }))
+        ));
     }
 
     #[test]
@@ -402,6 +506,9 @@ mod tests {
     #[test]
     fn secrets_never_print() {
         let printed = format!("{:?}", Config::check(production()).unwrap());
-        assert!(!printed.contains("live_sk_x") && !printed.contains("0123456789abcdef"), "{printed}");
+        assert!(
+            !printed.contains("live_sk_x") && !printed.contains("0123456789abcdef"),
+            "{printed}"
+        );
     }
 }

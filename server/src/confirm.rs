@@ -21,7 +21,12 @@ use crate::store::{
 };
 
 /// How long a record is tried again after the database failed it: soon, then every second until it lands.
-const RECORD_RETRY: [Millis; 4] = [Millis::new(50), Millis::new(200), Millis::new(500), Millis::new(1_000)];
+const RECORD_RETRY: [Millis; 4] = [
+    Millis::new(50),
+    Millis::new(200),
+    Millis::new(500),
+    Millis::new(1_000),
+];
 
 /// A confirm that was parsed and whose shopper is known.
 #[derive(Debug, Clone)]
@@ -66,12 +71,17 @@ enum Progress {
 /// Everything from the claim on runs detached: if the caller is dropped, the work goes on.
 pub async fn confirm(app: &Arc<App>, confirm: Confirm) -> Answer {
     let (tell, told) = oneshot::channel();
-    let fallback = confirm.received.plus(app.lines.first().map_or(Millis::ZERO, |line| line.times.total_wait()));
+    let fallback = confirm.received.plus(
+        app.lines
+            .first()
+            .map_or(Millis::ZERO, |line| line.times.total_wait()),
+    );
     let answer_by = confirm.deadline.answer_by(fallback);
     let deadline = confirm.deadline;
     let app_of_task = Arc::clone(app);
     // Safe to drop this caller at any await: the task owns the claim, the send and the record.
-    app.tracker.spawn(async move { run(app_of_task, confirm, tell).await });
+    app.tracker
+        .spawn(async move { run(app_of_task, confirm, tell).await });
     match told.await {
         Err(_) => Answer::refused(ProblemCode::Internal),
         Ok(Progress::Done(answer)) => answer,
@@ -93,7 +103,8 @@ pub async fn confirm(app: &Arc<App>, confirm: Confirm) -> Answer {
 pub async fn start(app: &Arc<App>, confirm: Confirm) -> Answer {
     let (tell, told) = oneshot::channel();
     let app_of_task = Arc::clone(app);
-    app.tracker.spawn(async move { run(app_of_task, confirm, tell).await });
+    app.tracker
+        .spawn(async move { run(app_of_task, confirm, tell).await });
     match told.await {
         Err(_) => Answer::refused(ProblemCode::Internal),
         Ok(Progress::Done(answer)) => answer,
@@ -122,7 +133,9 @@ async fn run(app: Arc<App>, confirm: Confirm, tell: oneshot::Sender<Progress>) {
 
 async fn claim(app: &App, confirm: &Confirm) -> Result<Claimed, StoreError> {
     let Some(first) = app.lines.first() else {
-        return Err(StoreError::Corrupt { what: "list of gateways" });
+        return Err(StoreError::Corrupt {
+            what: "list of gateways",
+        });
     };
     let claim = Claim {
         owner: confirm.owner.clone(),
@@ -141,7 +154,13 @@ async fn claim(app: &App, confirm: &Confirm) -> Result<Claimed, StoreError> {
 async fn pay(app: &Arc<App>, attempt: &AttemptRecord, deadline: Deadline) -> Answer {
     let Some(line) = app.line(&attempt.gateway) else {
         // The gateway was taken out of the configuration while its window was open: nothing can be sent.
-        return settle(app, attempt, Event::SendRefused(NotSent::Circuit), "gateway not configured").await;
+        return settle(
+            app,
+            attempt,
+            Event::SendRefused(NotSent::Circuit),
+            "gateway not configured",
+        )
+        .await;
     };
     let outcome = match call_of(attempt) {
         Some(call) => send(app, line, &call, deadline).await,
@@ -149,7 +168,12 @@ async fn pay(app: &Arc<App>, attempt: &AttemptRecord, deadline: Deadline) -> Ans
     };
     let (event, told) = event_of(outcome);
     if told.alarm {
-        tracing::error!(attempt = attempt.id.0, status = told.status, code = told.code, "the gateway's answer needs an operator");
+        tracing::error!(
+            attempt = attempt.id.0,
+            status = told.status,
+            code = told.code,
+            "the gateway's answer needs an operator"
+        );
     }
     settle(app, attempt, event, &told_text(&told)).await
 }
@@ -212,7 +236,11 @@ async fn settle(app: &Arc<App>, attempt: &AttemptRecord, event: Event, told: &st
     let recorded = record_until_landed(app, attempt, event, told).await;
     metrics::payment(recorded.after.attempt.status);
     if let Some(alarm) = recorded.alarm {
-        tracing::error!(attempt = attempt.id.0, alarm = alarm.as_str(), "money needs an operator's eye");
+        tracing::error!(
+            attempt = attempt.id.0,
+            alarm = alarm.as_str(),
+            "money needs an operator's eye"
+        );
     }
     if recorded.after.ask_at.is_some() {
         app.recovery.notify_one();
@@ -222,14 +250,32 @@ async fn settle(app: &Arc<App>, attempt: &AttemptRecord, event: Event, told: &st
 
 /// The money may have moved, so the record is never given up: the attempt stays approving until it lands, and if the
 /// process dies first the next start takes the attempt for unknown.
-async fn record_until_landed(app: &App, attempt: &AttemptRecord, event: Event, told: &str) -> Recorded {
+async fn record_until_landed(
+    app: &App,
+    attempt: &AttemptRecord,
+    event: Event,
+    told: &str,
+) -> Recorded {
     let mut tries = 0_usize;
     loop {
-        let evidence = Evidence { source: "confirm", told: told.to_owned(), at: app.clock.epoch() };
-        match app.store.record(attempt.id, event, evidence, app.late()).await {
+        let evidence = Evidence {
+            source: "confirm",
+            told: told.to_owned(),
+            at: app.clock.epoch(),
+        };
+        match app
+            .store
+            .record(attempt.id, event, evidence, app.late())
+            .await
+        {
             Ok(recorded) => return recorded,
             Err(error) => {
-                tracing::error!(attempt = attempt.id.0, tries, error = &error as &dyn std::error::Error, "recording again");
+                tracing::error!(
+                    attempt = attempt.id.0,
+                    tries,
+                    error = &error as &dyn std::error::Error,
+                    "recording again"
+                );
             }
         }
         let wait = RECORD_RETRY[tries.min(RECORD_RETRY.len() - 1)];
@@ -252,8 +298,12 @@ fn answer_of(attempt: &Attempt, state: OrderState) -> Answer {
         AttemptStatus::Canceled => Answer::refused(ProblemCode::OrderClosed),
         AttemptStatus::Expired => Answer::refused(ProblemCode::AttemptExpired),
         AttemptStatus::Failed => match attempt.reason {
-            Some(Reason::NotSent(why)) => Answer::Problem(not_sent_code(why), reach, attempt.reason),
-            Some(Reason::PgRefused) => Answer::Problem(ProblemCode::PgRefused, reach, attempt.reason),
+            Some(Reason::NotSent(why)) => {
+                Answer::Problem(not_sent_code(why), reach, attempt.reason)
+            }
+            Some(Reason::PgRefused) => {
+                Answer::Problem(ProblemCode::PgRefused, reach, attempt.reason)
+            }
             _ => Answer::Problem(ProblemCode::Declined, reach, attempt.reason),
         },
     }
@@ -281,8 +331,13 @@ fn refusal(app: &App, claimed: Claimed) -> Answer {
 }
 
 fn repeated(app: &App, order: &OrderRecord, attempt: &AttemptRecord) -> Answer {
-    let times = app.line(&attempt.gateway).map_or(payment::time::Times::DEFAULT, |line| line.times);
-    answer_of(&attempt.attempt, order_state(order, times.page.poll_interval.get()))
+    let times = app
+        .line(&attempt.gateway)
+        .map_or(payment::time::Times::DEFAULT, |line| line.times);
+    answer_of(
+        &attempt.attempt,
+        order_state(order, times.page.poll_interval.get()),
+    )
 }
 
 /// The code of an order that takes no attempt or confirm.

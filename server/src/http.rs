@@ -58,8 +58,9 @@ impl FromRef<Web> for Key {
 
 /// All routes under all layers.
 pub fn router(web: Web) -> Router {
-    let csrf = CsrfLayer::new()
-        .with_rejection_response(|_| problem::Refusal::from(ProblemCode::ForbiddenOrigin).into_response());
+    let csrf = CsrfLayer::new().with_rejection_response(|_| {
+        problem::Refusal::from(ProblemCode::ForbiddenOrigin).into_response()
+    });
     let shopping = Router::new()
         .merge(orders::routes())
         .merge(payments::routes())
@@ -71,7 +72,9 @@ pub fn router(web: Web) -> Router {
         .merge(webhooks::routes())
         .merge(operations::routes())
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
-        .method_not_allowed_fallback(|| async { problem::Refusal::from(ProblemCode::MethodNotAllowed) });
+        .method_not_allowed_fallback(|| async {
+            problem::Refusal::from(ProblemCode::MethodNotAllowed)
+        });
     pages::mount(api, &web)
         .layer(from_fn_with_state(web.clone(), layers::request_scope))
         .layer(from_fn(layers::headers))

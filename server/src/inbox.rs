@@ -25,7 +25,10 @@ pub async fn run(app: Arc<App>) {
         match round(&app).await {
             Ok(full) if full => continue,
             Ok(_) => {}
-            Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "the inbox could not look"),
+            Err(error) => tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the inbox could not look"
+            ),
         }
         tokio::select! {
             () = app.stopping.cancelled() => {}
@@ -41,7 +44,9 @@ async fn round(app: &App) -> Result<bool, StoreError> {
     let full = u32::try_from(rows.len()).is_ok_and(|n| n == BATCH);
     for row in rows {
         let end = judge(app, &row).await?;
-        app.store.end_webhook(row.id, end, app.clock.epoch()).await?;
+        app.store
+            .end_webhook(row.id, end, app.clock.epoch())
+            .await?;
         let result = match end {
             WebhookEnd::Hint(_) => "applied",
             WebhookEnd::Parked(_) => "parked",
@@ -56,7 +61,9 @@ async fn round(app: &App) -> Result<bool, StoreError> {
 }
 
 async fn judge(app: &App, row: &WebhookRow) -> Result<WebhookEnd, StoreError> {
-    let Some((key, order)) = subject(&row.body) else { return Ok(WebhookEnd::Ignored) };
+    let Some((key, order)) = subject(&row.body) else {
+        return Ok(WebhookEnd::Ignored);
+    };
     if let Some(key) = &key {
         let same_key = app.store.attempts_by_key(&row.gateway, key).await?;
         if let Some(id) = owner(&same_key) {
@@ -68,14 +75,21 @@ async fn judge(app: &App, row: &WebhookRow) -> Result<WebhookEnd, StoreError> {
         None => Vec::new(),
     };
     // A ready attempt of that order: its confirm has not come yet, or its window ended.
-    if let Some(id) = under_id.iter().rev().find(|record| record.gateway == row.gateway).map(|record| record.id) {
+    if let Some(id) = under_id
+        .iter()
+        .rev()
+        .find(|record| record.gateway == row.gateway)
+        .map(|record| record.id)
+    {
         return Ok(WebhookEnd::Hint(id));
     }
     let now = app.clock.epoch();
     if now.since(row.received_at) >= LONGEST_PARK {
         return Ok(WebhookEnd::Ignored);
     }
-    let step = Millis::new(1_000).times(1_u32.checked_shl(row.tries.min(10)).unwrap_or(1)).min(LONGEST_STEP);
+    let step = Millis::new(1_000)
+        .times(1_u32.checked_shl(row.tries.min(10)).unwrap_or(1))
+        .min(LONGEST_STEP);
     Ok(WebhookEnd::Parked(now.plus(step)))
 }
 
@@ -104,10 +118,20 @@ mod tests {
     fn both_envelopes_name_their_payment_and_rubbish_names_none() {
         let status = br#"{"eventType":"PAYMENT_STATUS_CHANGED","data":{"paymentKey":"pk","orderId":"ord_1"}}"#;
         let (key, order) = subject(status).expect("names both");
-        assert_eq!((key.unwrap().as_str(), order.unwrap().as_str()), ("pk", "ord_1"));
+        assert_eq!(
+            (key.unwrap().as_str(), order.unwrap().as_str()),
+            ("pk", "ord_1")
+        );
         let deposit = br#"{"createdAt":"2026-10-02T11:02:09","secret":"ps","status":"DONE","orderId":"ord_1-2"}"#;
         assert_eq!(subject(deposit).unwrap().1.unwrap().as_str(), "ord_1-2");
-        for rubbish in [b"".as_slice(), b"[]", b"{}", b"\xff", br#"{"data":{"paymentKey":7}}"#, br#"{"orderId":"a b"}"#] {
+        for rubbish in [
+            b"".as_slice(),
+            b"[]",
+            b"{}",
+            b"\xff",
+            br#"{"data":{"paymentKey":7}}"#,
+            br#"{"orderId":"a b"}"#,
+        ] {
             assert!(subject(rubbish).is_none());
         }
     }

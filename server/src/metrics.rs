@@ -12,7 +12,9 @@ use crate::resolve::Look;
 use crate::store::Census;
 
 /// Seconds: from a local answer to beyond the gateway timeout.
-const BUCKETS: [f64; 14] = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 30.0, 65.0];
+const BUCKETS: [f64; 14] = [
+    0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 30.0, 65.0,
+];
 
 /// Installs the process-wide recorder.
 ///
@@ -26,7 +28,8 @@ pub fn install() -> Result<PrometheusHandle, BuildError> {
 
 /// A first send that was proven not to reach the gateway.
 pub fn not_sent(gateway: &GatewayName, why: NotSent) {
-    counter!("pg_not_sent_total", "gateway" => gateway.to_string(), "reason" => why.label()).increment(1);
+    counter!("pg_not_sent_total", "gateway" => gateway.to_string(), "reason" => why.label())
+        .increment(1);
 }
 
 /// An attempt that came into a state.
@@ -51,7 +54,8 @@ pub fn recovery(look: Look) {
 
 /// A webhook that was received or looked at.
 pub fn webhook(gateway: &GatewayName, result: &'static str) {
-    counter!("webhook_events_total", "gateway" => gateway.to_string(), "result" => result).increment(1);
+    counter!("webhook_events_total", "gateway" => gateway.to_string(), "result" => result)
+        .increment(1);
 }
 
 /// How long a webhook's sender waited for our answer.
@@ -66,10 +70,15 @@ pub fn cap(gateway: &GatewayName, cap: Option<u32>) {
 }
 
 /// What waits to be known.
-#[expect(clippy::cast_precision_loss, reason = "a gauge's figures are far below 2^52")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a gauge's figures are far below 2^52"
+)]
 pub fn census(census: Census, now: EpochMs) {
     gauge!("payments_unknown").set(census.unknown as f64);
-    let oldest = census.oldest_unknown.map_or(0.0, |since| now.since(since).to_duration().as_secs_f64());
+    let oldest = census
+        .oldest_unknown
+        .map_or(0.0, |since| now.since(since).to_duration().as_secs_f64());
     gauge!("payments_unknown_oldest_seconds").set(oldest);
     gauge!("webhooks_waiting").set(census.webhooks_waiting as f64);
 }

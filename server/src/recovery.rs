@@ -29,8 +29,14 @@ type Asking = Arc<Mutex<HashSet<AttemptId>>>;
 pub async fn interrupt(app: &App) -> Result<u64, StoreError> {
     let left = app.store.approving().await?;
     for id in &left {
-        let evidence = Evidence { source: "start", told: String::new(), at: app.clock.epoch() };
-        app.store.record(*id, Event::Interrupted, evidence, app.late()).await?;
+        let evidence = Evidence {
+            source: "start",
+            told: String::new(),
+            at: app.clock.epoch(),
+        };
+        app.store
+            .record(*id, Event::Interrupted, evidence, app.late())
+            .await?;
     }
     Ok(u64::try_from(left.len()).unwrap_or(u64::MAX))
 }
@@ -41,7 +47,10 @@ pub async fn run(app: Arc<App>) {
     let mut probed = Millis::ZERO;
     while !app.stopping.is_cancelled() {
         if let Err(error) = round(&app, &asking, &mut probed).await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "recovery could not look");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "recovery could not look"
+            );
         }
         let pause = pause(&app).await.to_duration();
         tokio::select! {
@@ -55,7 +64,9 @@ pub async fn run(app: Arc<App>) {
 /// Until the next attempt is due, at most a tick, at least a moment.
 async fn pause(app: &App) -> Millis {
     let due = app.store.next_due().await.ok().flatten();
-    due.map_or(TICK, |at| at.since(app.clock.epoch()).clamp(Millis::new(20), TICK))
+    due.map_or(TICK, |at| {
+        at.since(app.clock.epoch()).clamp(Millis::new(20), TICK)
+    })
 }
 
 async fn round(app: &Arc<App>, asking: &Asking, probed: &mut Millis) -> Result<(), StoreError> {
@@ -72,8 +83,14 @@ async fn round(app: &Arc<App>, asking: &Asking, probed: &mut Millis) -> Result<(
         }
     }
     for id in app.store.lapsed_windows(now, BATCH).await? {
-        let evidence = Evidence { source: "clock", told: String::new(), at: now };
-        app.store.record(id, Event::WindowClosed, evidence, app.late()).await?;
+        let evidence = Evidence {
+            source: "clock",
+            told: String::new(),
+            at: now,
+        };
+        app.store
+            .record(id, Event::WindowClosed, evidence, app.late())
+            .await?;
     }
     app.store.lapse_orders(now).await?;
     metrics::census(app.store.census().await?, now);
@@ -82,15 +99,26 @@ async fn round(app: &Arc<App>, asking: &Asking, probed: &mut Millis) -> Result<(
 
 /// Starts one look, if a place is free and nobody looks at it already; otherwise it stays due.
 fn dispatch(app: &Arc<App>, asking: &Asking, attempt: AttemptRecord) {
-    let Some(line) = app.line(&attempt.gateway).map(Arc::clone) else { return };
-    let Ok(place) = Arc::clone(&line.inquiries).try_acquire_owned() else { return };
-    if !asking.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(attempt.id) {
+    let Some(line) = app.line(&attempt.gateway).map(Arc::clone) else {
+        return;
+    };
+    let Ok(place) = Arc::clone(&line.inquiries).try_acquire_owned() else {
+        return;
+    };
+    if !asking
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+        .insert(attempt.id)
+    {
         return;
     }
     let (app, asking) = (Arc::clone(app), Arc::clone(asking));
     app.tracker.clone().spawn(async move {
         look(&app, &line, &attempt).await;
-        asking.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&attempt.id);
+        asking
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .remove(&attempt.id);
         drop(place);
         // A place is free again: whatever waits for one is looked at.
         app.recovery.notify_one();
@@ -103,11 +131,19 @@ async fn look(app: &Arc<App>, line: &Line, attempt: &AttemptRecord) {
         Ok(Some(current)) if current.ask_at.is_some() => current,
         Ok(_) => return,
         Err(error) => {
-            tracing::warn!(attempt = attempt.id.0, error = &error as &dyn std::error::Error, "recovery could not read");
+            tracing::warn!(
+                attempt = attempt.id.0,
+                error = &error as &dyn std::error::Error,
+                "recovery could not read"
+            );
             return;
         }
     };
     if let Err(error) = resolve::look(app, line, &current).await {
-        tracing::warn!(attempt = attempt.id.0, error = &error as &dyn std::error::Error, "recovery could not record");
+        tracing::warn!(
+            attempt = attempt.id.0,
+            error = &error as &dyn std::error::Error,
+            "recovery could not record"
+        );
     }
 }

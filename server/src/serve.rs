@@ -26,20 +26,42 @@ use crate::{inbox, recovery};
 ///
 /// # Errors
 /// When it cannot start: the database, a gateway's settings, or the address.
-pub async fn run(config: Config, metrics: Option<PrometheusHandle>, stop: CancellationToken) -> anyhow::Result<()> {
+pub async fn run(
+    config: Config,
+    metrics: Option<PrometheusHandle>,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
     let addr = config.addr;
     let drain = config.drain.to_duration();
     let app = open(config, stop.clone()).await?;
-    let interrupted = recovery::interrupt(&app).await.context("taking over what was interrupted")?;
-    let web = Web { key: cookie_key(&app).await?, leptos: leptos(&app.config), metrics, app: Arc::clone(&app) };
-    let listener = TcpListener::bind(addr).await.with_context(|| format!("listening on {addr}"))?;
+    let interrupted = recovery::interrupt(&app)
+        .await
+        .context("taking over what was interrupted")?;
+    let web = Web {
+        key: cookie_key(&app).await?,
+        leptos: leptos(&app.config),
+        metrics,
+        app: Arc::clone(&app),
+    };
+    let listener = TcpListener::bind(addr)
+        .await
+        .with_context(|| format!("listening on {addr}"))?;
     tracing::info!(%addr, interrupted, env = ?app.config.env, "serving");
-    let workers = [tokio::spawn(recovery::run(Arc::clone(&app))), tokio::spawn(inbox::run(Arc::clone(&app)))];
-    let upkeep = web.metrics.clone().map(|handle| tokio::spawn(upkeep(handle)));
+    let workers = [
+        tokio::spawn(recovery::run(Arc::clone(&app))),
+        tokio::spawn(inbox::run(Arc::clone(&app))),
+    ];
+    let upkeep = web
+        .metrics
+        .clone()
+        .map(|handle| tokio::spawn(upkeep(handle)));
     accept::serve(listener, router(web), app.clock, stop, drain).await;
     // Sent calls may still be in flight with nobody waiting for them: their outcomes are recorded before we leave.
     app.tracker.close();
-    if tokio::time::timeout(drain, app.tracker.wait()).await.is_err() {
+    if tokio::time::timeout(drain, app.tracker.wait())
+        .await
+        .is_err()
+    {
         tracing::warn!(left = app.tracker.len(), "left to the next start");
     }
     for worker in workers {
@@ -66,7 +88,11 @@ pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result
     let store = SqliteStore::open(&config.database_url, config.times.database_wait)
         .await
         .with_context(|| format!("opening {}", config.database_url))?;
-    let lines = config.gateways.iter().map(|gateway| line(gateway, &config)).collect::<anyhow::Result<Vec<_>>>()?;
+    let lines = config
+        .gateways
+        .iter()
+        .map(|gateway| line(gateway, &config))
+        .collect::<anyhow::Result<Vec<_>>>()?;
     let store: Arc<dyn Store> = Arc::new(store);
     Ok(Arc::new(App {
         config,
@@ -102,7 +128,11 @@ fn line(settings: &GatewaySettings, config: &Config) -> anyhow::Result<Arc<Line>
 async fn cookie_key(app: &App) -> anyhow::Result<Key> {
     let secret = match &app.config.secret_key {
         Some(secret) => secret.expose().to_owned(),
-        None => app.store.setting("cookie_secret", &random::secret()).await.context("reading the cookie key")?,
+        None => app
+            .store
+            .setting("cookie_secret", &random::secret())
+            .await
+            .context("reading the cookie key")?,
     };
     Ok(Key::derive_from(secret.as_bytes()))
 }

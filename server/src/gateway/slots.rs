@@ -27,7 +27,10 @@ impl Slots {
     /// As many slots as the cap; `None` is no cap.
     #[must_use]
     pub fn new(cap: Option<u32>) -> Self {
-        Self { cap, counts: Arc::default() }
+        Self {
+            cap,
+            counts: Arc::default(),
+        }
     }
 
     /// Takes a slot if one is free.
@@ -43,13 +46,20 @@ impl Slots {
     }
 
     fn try_take_if_free(&self, needed: u32) -> Option<Slot> {
-        let most = self.cap.map_or(Some(u32::MAX - 1), |cap| cap.checked_sub(needed))?;
-        let taken = self.counts.in_flight.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
-            (now <= most).then(|| now + 1)
-        });
+        let most = self
+            .cap
+            .map_or(Some(u32::MAX - 1), |cap| cap.checked_sub(needed))?;
+        let taken =
+            self.counts
+                .in_flight
+                .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+                    (now <= most).then(|| now + 1)
+                });
         let now = taken.ok()? + 1;
         self.counts.peak.fetch_max(now, Ordering::Relaxed);
-        Some(Slot { counts: Arc::clone(&self.counts) })
+        Some(Slot {
+            counts: Arc::clone(&self.counts),
+        })
     }
 
     /// Slots in use now.

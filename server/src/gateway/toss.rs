@@ -10,7 +10,8 @@ use reqwest::{Method, Url};
 
 use super::secret::Secret;
 use super::{
-    CancelCall, CancelOutcome, Capabilities, ConfirmCall, ConfirmOutcome, Gateway, InquiryOutcome, Told, WindowRequest,
+    CancelCall, CancelOutcome, Capabilities, ConfirmCall, ConfirmOutcome, Gateway, InquiryOutcome,
+    Told, WindowRequest,
 };
 
 mod client;
@@ -97,20 +98,28 @@ impl Toss {
     fn at(&self, segments: &[&str]) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(["v1", "payments"]).extend(segments);
+            path.pop_if_empty()
+                .extend(["v1", "payments"])
+                .extend(segments);
         }
         url
     }
 
     async fn get(&self, segments: &[&str]) -> Exchange {
-        self.client.exchange("get", Method::GET, self.at(segments), None, None).await
+        self.client
+            .exchange("get", Method::GET, self.at(segments), None, None)
+            .await
     }
 }
 
 fn address(text: &str, what: &'static str) -> Result<Url, TossConfigError> {
     let url = Url::parse(text).map_err(|_| TossConfigError::Address { what })?;
     let http = matches!(url.scheme(), "http" | "https") && url.has_host();
-    if http { Ok(url) } else { Err(TossConfigError::Address { what }) }
+    if http {
+        Ok(url)
+    } else {
+        Err(TossConfigError::Address { what })
+    }
 }
 
 #[async_trait]
@@ -126,10 +135,22 @@ impl Gateway for Toss {
     async fn confirm(&self, call: &ConfirmCall) -> ConfirmOutcome {
         let body = wire::confirm(call);
         let key = Some(&call.idempotency_key);
-        match self.client.exchange("confirm", Method::POST, self.at(&["confirm"]), Some(body), key).await {
+        match self
+            .client
+            .exchange(
+                "confirm",
+                Method::POST,
+                self.at(&["confirm"]),
+                Some(body),
+                key,
+            )
+            .await
+        {
             Exchange::NotSent(_) => ConfirmOutcome::NotSent(NotSent::Connect),
             Exchange::Lost(how, told) => ConfirmOutcome::Lost(how, told),
-            Exchange::Answered(answer) => outcome::confirm(&answer, &call.payment_key, &call.gateway_order_id),
+            Exchange::Answered(answer) => {
+                outcome::confirm(&answer, &call.payment_key, &call.gateway_order_id)
+            }
         }
     }
 
@@ -147,7 +168,17 @@ impl Gateway for Toss {
     async fn cancel(&self, call: &CancelCall) -> CancelOutcome {
         let body = wire::cancel(call);
         let url = self.at(&[call.payment_key.as_str(), "cancel"]);
-        match self.client.exchange("cancel", Method::POST, url, Some(body), Some(&call.idempotency_key)).await {
+        match self
+            .client
+            .exchange(
+                "cancel",
+                Method::POST,
+                url,
+                Some(body),
+                Some(&call.idempotency_key),
+            )
+            .await
+        {
             Exchange::NotSent(told) | Exchange::Lost(_, told) => CancelOutcome::Unknown(told),
             Exchange::Answered(answer) => outcome::cancel(&answer, call),
         }
@@ -159,7 +190,10 @@ impl Gateway for Toss {
             .append_pair("gateway", self.name.as_str())
             .append_pair("clientKey", &self.client_key)
             .append_pair("orderId", request.gateway_order_id.as_str())
-            .append_pair("orderName", &request.order_name.chars().take(100).collect::<String>())
+            .append_pair(
+                "orderName",
+                &request.order_name.chars().take(100).collect::<String>(),
+            )
             .append_pair("amount", &request.amount.to_string())
             .append_pair("successUrl", &request.success_url)
             .append_pair("failUrl", &request.fail_url);
@@ -180,6 +214,10 @@ fn read(exchange: Exchange, key: Option<&PaymentKey>, order: &GatewayOrderId) ->
 
 impl Told {
     fn wire(word: &str) -> Self {
-        Self { status: None, code: word.to_owned(), alarm: false }
+        Self {
+            status: None,
+            code: word.to_owned(),
+            alarm: false,
+        }
     }
 }

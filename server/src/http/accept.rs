@@ -30,7 +30,13 @@ const PAUSE: Duration = Duration::from_millis(20);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves until `stop`, then takes no more connections and lets the exchanges under way end, at most `drain` long.
-pub async fn serve(listener: TcpListener, router: Router, clock: Clock, stop: CancellationToken, drain: Duration) {
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    clock: Clock,
+    stop: CancellationToken,
+    drain: Duration,
+) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let graceful = GracefulShutdown::new();
     loop {
@@ -59,7 +65,10 @@ pub async fn serve(listener: TcpListener, router: Router, clock: Clock, stop: Ca
         });
     }
     drop(listener);
-    if tokio::time::timeout(drain.max(CLOSE_TIMEOUT), graceful.shutdown()).await.is_err() {
+    if tokio::time::timeout(drain.max(CLOSE_TIMEOUT), graceful.shutdown())
+        .await
+        .is_err()
+    {
         tracing::warn!("connections were still open when the drain ended");
     }
 }
@@ -79,8 +88,13 @@ fn connection(
         router.clone().oneshot(request)
     });
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT);
+    let connection = builder
+        .serve_connection(TokioIo::new(stream), service)
+        .into_owned();
     let watched = graceful.watch(connection);
     async move {
         if let Err(error) = watched.await {

@@ -20,7 +20,12 @@ impl<T: DeserializeOwned> FromRequest<Web> for Json<T> {
             .headers()
             .get(header::CONTENT_TYPE)
             .and_then(|value| value.to_str().ok())
-            .is_some_and(|value| value.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")));
+            .is_some_and(|value| {
+                value
+                    .split(';')
+                    .next()
+                    .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+            });
         if !json {
             return Err(Refusal::new(ProblemCode::UnsupportedMediaType));
         }
@@ -34,11 +39,15 @@ impl<T: DeserializeOwned> FromRequest<Web> for Json<T> {
 
 /// The whole body, within the limit.
 pub(super) async fn read(request: Request, web: &Web) -> Result<Bytes, Refusal> {
-    Bytes::from_request(request, web).await.map_err(|rejection| {
-        use axum::response::IntoResponse as _;
-        match rejection.into_response().status() {
-            StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(ProblemCode::BodyTooLarge),
-            _ => Refusal::new(ProblemCode::InvalidRequest).with("the body did not arrive whole"),
-        }
-    })
+    Bytes::from_request(request, web)
+        .await
+        .map_err(|rejection| {
+            use axum::response::IntoResponse as _;
+            match rejection.into_response().status() {
+                StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(ProblemCode::BodyTooLarge),
+                _ => {
+                    Refusal::new(ProblemCode::InvalidRequest).with("the body did not arrive whole")
+                }
+            }
+        })
 }

@@ -21,7 +21,11 @@ const CONTROL_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) fn routes(development: bool) -> Router<Web> {
     let router = Router::new();
-    if development { router.route("/dev/scenario", post(set_scenario)) } else { router }
+    if development {
+        router.route("/dev/scenario", post(set_scenario))
+    } else {
+        router
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -54,10 +58,26 @@ fn preset(name: &str) -> Option<Value> {
 
 fn from_fields(form: &ScenarioForm) -> Option<Value> {
     let mut scenario = serde_json::Map::new();
-    let number = |text: &str| if text.is_empty() { Some(0) } else { text.parse::<u64>().ok() };
-    let ratio = |text: &str| if text.is_empty() { Some(0.0) } else { text.parse::<f64>().ok() };
+    let number = |text: &str| {
+        if text.is_empty() {
+            Some(0)
+        } else {
+            text.parse::<u64>().ok()
+        }
+    };
+    let ratio = |text: &str| {
+        if text.is_empty() {
+            Some(0.0)
+        } else {
+            text.parse::<f64>().ok()
+        }
+    };
     let (delay, hang) = (number(&form.delay_ms)?, number(&form.hang_ms)?);
-    let (loss, tail, decline) = (ratio(&form.loss_ratio)?, ratio(&form.slow_tail_ratio)?, ratio(&form.decline_ratio)?);
+    let (loss, tail, decline) = (
+        ratio(&form.loss_ratio)?,
+        ratio(&form.slow_tail_ratio)?,
+        ratio(&form.decline_ratio)?,
+    );
     if delay > 0 {
         scenario.insert("delayMs".to_owned(), delay.into());
     }
@@ -68,21 +88,38 @@ fn from_fields(form: &ScenarioForm) -> Option<Value> {
         scenario.insert("loss".to_owned(), json!({"ratio": loss, "when": "after"}));
     }
     if tail > 0.0 {
-        scenario.insert("slowTail".to_owned(), json!({"ratio": tail, "delayMs": 20_000}));
+        scenario.insert(
+            "slowTail".to_owned(),
+            json!({"ratio": tail, "delayMs": 20_000}),
+        );
     }
     if decline > 0.0 {
-        scenario.insert("decline".to_owned(), json!({"ratio": decline, "code": "REJECT_CARD_COMPANY"}));
+        scenario.insert(
+            "decline".to_owned(),
+            json!({"ratio": decline, "code": "REJECT_CARD_COMPANY"}),
+        );
     }
     Some(Value::Object(scenario))
 }
 
-async fn set_scenario(State(web): State<Web>, Form(form): Form<ScenarioForm>) -> Result<Response, Refusal> {
+async fn set_scenario(
+    State(web): State<Web>,
+    Form(form): Form<ScenarioForm>,
+) -> Result<Response, Refusal> {
     let invalid = || Refusal::new(ProblemCode::InvalidRequest).with("not a scenario");
-    let scenario = if form.preset.is_empty() { from_fields(&form) } else { preset(&form.preset) };
+    let scenario = if form.preset.is_empty() {
+        from_fields(&form)
+    } else {
+        preset(&form.preset)
+    };
     let scenario = scenario.ok_or_else(invalid)?;
     let fake = web.app.config.fakepg_url.as_deref().ok_or_else(invalid)?;
     let client = client().ok_or_else(invalid)?;
-    let sent = client.put(format!("{fake}/_control/scenario")).json(&scenario).send().await;
+    let sent = client
+        .put(format!("{fake}/_control/scenario"))
+        .json(&scenario)
+        .send()
+        .await;
     match sent.map(|response| response.status().is_success()) {
         Ok(true) => Ok(Redirect::to(&local(&form.back)).into_response()),
         Ok(false) => Err(invalid()),
@@ -91,11 +128,22 @@ async fn set_scenario(State(web): State<Web>, Form(form): Form<ScenarioForm>) ->
 }
 
 fn client() -> Option<reqwest::Client> {
-    reqwest::Client::builder().no_proxy().timeout(CONTROL_TIMEOUT).build().ok()
+    reqwest::Client::builder()
+        .no_proxy()
+        .timeout(CONTROL_TIMEOUT)
+        .build()
+        .ok()
 }
 
 async fn get(fake: &str, path: &str) -> Option<Value> {
-    client()?.get(format!("{fake}{path}")).send().await.ok()?.json().await.ok()
+    client()?
+        .get(format!("{fake}{path}"))
+        .send()
+        .await
+        .ok()?
+        .json()
+        .await
+        .ok()
 }
 
 /// What the panel shows; `None` outside development or without the fake gateway.
@@ -104,10 +152,20 @@ pub(super) async fn panel(app: &App) -> Option<Panel> {
         return None;
     }
     let fake = app.config.fakepg_url.as_deref()?;
-    let (scenario, ledger) = tokio::join!(get(fake, "/_control/scenario"), get(fake, "/_control/ledger"));
-    let Some(scenario) = scenario else { return Some(Panel::default()) };
-    let confirm = ledger.as_ref().and_then(|ledger| ledger.pointer("/calls/confirm")?.as_object());
-    let counters = confirm.into_iter().flatten().map(|(name, count)| (name.clone(), count.as_u64().unwrap_or(0)));
+    let (scenario, ledger) = tokio::join!(
+        get(fake, "/_control/scenario"),
+        get(fake, "/_control/ledger")
+    );
+    let Some(scenario) = scenario else {
+        return Some(Panel::default());
+    };
+    let confirm = ledger
+        .as_ref()
+        .and_then(|ledger| ledger.pointer("/calls/confirm")?.as_object());
+    let counters = confirm
+        .into_iter()
+        .flatten()
+        .map(|(name, count)| (name.clone(), count.as_u64().unwrap_or(0)));
     Some(Panel {
         reachable: true,
         up: scenario.get("up").and_then(Value::as_bool).unwrap_or(true),
@@ -124,13 +182,27 @@ pub(super) async fn truth(app: &App, order: &crate::store::OrderRecord) -> Optio
     }
     let ledger = get(app.config.fakepg_url.as_deref()?, "/_control/ledger").await?;
     let orders = ledger.get("orders")?;
-    let mut ids: Vec<&str> = order.attempts.iter().map(|record| record.gateway_order_id.as_str()).collect();
+    let mut ids: Vec<&str> = order
+        .attempts
+        .iter()
+        .map(|record| record.gateway_order_id.as_str())
+        .collect();
     ids.dedup();
     let line = |id: &str| {
-        let of = |name: &str| orders.get(id).and_then(|order| order.get(name)).and_then(Value::as_u64).unwrap_or(0);
+        let of = |name: &str| {
+            orders
+                .get(id)
+                .and_then(|order| order.get(name))
+                .and_then(Value::as_u64)
+                .unwrap_or(0)
+        };
         format!(
             "{id}: confirms {}, charges {}, cancels {}, charged {} won, canceled {} won",
-            of("confirms"), of("charges"), of("cancels"), of("chargedWon"), of("canceledWon")
+            of("confirms"),
+            of("charges"),
+            of("cancels"),
+            of("chargedWon"),
+            of("canceledWon")
         )
     };
     Some(ids.into_iter().map(line).collect())

@@ -30,7 +30,9 @@ pub(super) fn routes() -> Router<Web> {
 /// truth. Only a refusal for which there is no such page is shown as it is.
 fn page_or(refusal: Refusal, page: &str) -> Response {
     match refusal.code() {
-        ProblemCode::OrderNotFound | ProblemCode::InvalidRequest | ProblemCode::OutOfStock => refusal.into_response(),
+        ProblemCode::OrderNotFound | ProblemCode::InvalidRequest | ProblemCode::OutOfStock => {
+            refusal.into_response()
+        }
         _ => Redirect::to(page).into_response(),
     }
 }
@@ -41,7 +43,11 @@ struct OrderForm {
     quantity: u32,
 }
 
-async fn order(State(web): State<Web>, headers: HeaderMap, Form(form): Form<OrderForm>) -> Result<Response, Refusal> {
+async fn order(
+    State(web): State<Web>,
+    headers: HeaderMap,
+    Form(form): Form<OrderForm>,
+) -> Result<Response, Refusal> {
     let (owner, jar) = owner_or_new(&headers, &web);
     let (order, _) = make_order(&web.app, owner, vec![(form.sku, form.quantity)]).await?;
     Ok((jar, Redirect::to(&format!("/checkout/{order}"))).into_response())
@@ -73,28 +79,58 @@ async fn confirm(
     let app = &web.app;
     let found = own_order(app, &owner, &order).await?;
     let named = |reference: &AttemptReference| format!("/checkout/{}/return/{reference}", found.id);
-    let reference = AttemptReference::parse(&reference).map_err(|_| Refusal::new(ProblemCode::OrderNotFound))?;
-    if !found.attempts.iter().any(|record| record.reference == reference) {
+    let reference = AttemptReference::parse(&reference)
+        .map_err(|_| Refusal::new(ProblemCode::OrderNotFound))?;
+    if !found
+        .attempts
+        .iter()
+        .any(|record| record.reference == reference)
+    {
         return Err(Refusal::new(ProblemCode::OrderNotFound));
     }
     if app.stopping.is_cancelled() {
         return Ok(Redirect::to(&named(&reference)).into_response());
     }
-    let whole = app.lines.first().map_or(TimeLeft::Absent, |line| TimeLeft::Left(line.times.total_wait()));
+    let whole = app.lines.first().map_or(TimeLeft::Absent, |line| {
+        TimeLeft::Left(line.times.total_wait())
+    });
     let deadline = Deadline::new(whole, received.0, payment::time::Millis::ZERO);
-    let answer = start(app, Confirm { request, owner, deadline, received: received.0 }).await;
+    let answer = start(
+        app,
+        Confirm {
+            request,
+            owner,
+            deadline,
+            received: received.0,
+        },
+    )
+    .await;
     Ok(match answer {
         Answer::Known(state) | Answer::InDoubt(state) => {
             Redirect::to(&latest_page(&web, &state.order_id, &reference).await?).into_response()
         }
-        Answer::Problem(code, reach, reason) => page_or(Refusal::of_send(code, reach, reason), &named(&reference)),
+        Answer::Problem(code, reach, reason) => {
+            page_or(Refusal::of_send(code, reach, reason), &named(&reference))
+        }
     })
 }
 
 /// The waiting page of the attempt that is now open: a claim may have made a new one.
-async fn latest_page(web: &Web, order: &OrderId, reference: &AttemptReference) -> Result<String, Refusal> {
-    let attempts = web.app.store.order(order).await?.map(|order| order.attempts).unwrap_or_default();
-    let latest = attempts.last().map_or(reference, |record| &record.reference);
+async fn latest_page(
+    web: &Web,
+    order: &OrderId,
+    reference: &AttemptReference,
+) -> Result<String, Refusal> {
+    let attempts = web
+        .app
+        .store
+        .order(order)
+        .await?
+        .map(|order| order.attempts)
+        .unwrap_or_default();
+    let latest = attempts
+        .last()
+        .map_or(reference, |record| &record.reference);
     Ok(format!("/checkout/{order}/return/{latest}"))
 }
 
@@ -111,8 +147,15 @@ async fn language(
     Form(form): Form<LanguageForm>,
 ) -> Response {
     let lang = app::text::Lang::parse(&form.lang).unwrap_or(scope.lang);
-    let secure = if web.app.config.is_development() { "" } else { "; Secure" };
-    let cookie = format!("jari_lang={}; Path=/; Max-Age=31536000; SameSite=Lax; HttpOnly{secure}", lang.tag());
+    let secure = if web.app.config.is_development() {
+        ""
+    } else {
+        "; Secure"
+    };
+    let cookie = format!(
+        "jari_lang={}; Path=/; Max-Age=31536000; SameSite=Lax; HttpOnly{secure}",
+        lang.tag()
+    );
     let back = local(&form.back);
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, back)]).into_response();
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
@@ -125,7 +168,11 @@ async fn language(
 pub(super) fn local(back: &str) -> String {
     let plain = back.starts_with('/') && !back.starts_with("//") && !back.contains('\\');
     let safe = plain && back.bytes().all(|byte| byte.is_ascii_graphic());
-    if safe { back.to_owned() } else { "/".to_owned() }
+    if safe {
+        back.to_owned()
+    } else {
+        "/".to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -135,7 +182,14 @@ mod tests {
     #[test]
     fn only_a_path_of_ours_is_gone_back_to() {
         assert_eq!(local("/orders?page=2"), "/orders?page=2");
-        for foreign in ["https://evil.example", "//evil.example", "/\\evil.example", "", "/a\r\nb", "javascript:1"] {
+        for foreign in [
+            "https://evil.example",
+            "//evil.example",
+            "/\\evil.example",
+            "",
+            "/a\r\nb",
+            "javascript:1",
+        ] {
             assert_eq!(local(foreign), "/");
         }
     }

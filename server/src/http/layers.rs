@@ -26,7 +26,11 @@ pub(super) struct Scope {
 }
 
 /// Puts the [`Scope`] into the request.
-pub(super) async fn request_scope(State(web): State<Web>, mut request: Request, next: Next) -> Response {
+pub(super) async fn request_scope(
+    State(web): State<Web>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let owner = shopper::owner(request.headers(), &web);
     let lang = language(request.headers());
     request.extensions_mut().insert(Scope { owner, lang });
@@ -35,14 +39,19 @@ pub(super) async fn request_scope(State(web): State<Web>, mut request: Request, 
 
 /// The language: the shopper's choice, else the first of the browser's that we speak, else Korean.
 fn language(headers: &HeaderMap) -> Lang {
-    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let cookies = headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
     let chosen = cookies
         .flat_map(|cookies| cookies.split(';'))
         .filter_map(|cookie| cookie.trim().strip_prefix("jari_lang="))
         .find_map(Lang::parse);
     let accepted = || {
         let value = headers.get(header::ACCEPT_LANGUAGE)?.to_str().ok()?;
-        value.split(',').find_map(|tag| Lang::parse(tag.trim().get(..2)?))
+        value
+            .split(',')
+            .find_map(|tag| Lang::parse(tag.trim().get(..2)?))
     };
     chosen.or_else(accepted).unwrap_or(Lang::Ko)
 }
@@ -53,22 +62,39 @@ pub(super) async fn headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     let mut set = |name: HeaderName, value: &'static str| {
-        headers.entry(name).or_insert(HeaderValue::from_static(value));
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
     };
     set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     set(header::REFERRER_POLICY, "same-origin");
     set(header::X_FRAME_OPTIONS, "DENY");
-    set(HeaderName::from_static("cross-origin-opener-policy"), "same-origin-allow-popups");
-    set(HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=()");
-    set(header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'");
+    set(
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin-allow-popups",
+    );
+    set(
+        HeaderName::from_static("permissions-policy"),
+        "camera=(), geolocation=(), microphone=()",
+    );
+    set(
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; frame-ancestors 'none'",
+    );
     // Whatever tells of an order must never come out of a cache.
-    set(header::CACHE_CONTROL, if asset { "no-cache" } else { "no-store" });
+    set(
+        header::CACHE_CONTROL,
+        if asset { "no-cache" } else { "no-store" },
+    );
     response
 }
 
 /// Measures every exchange by its route, never by its path.
 pub(super) async fn observe(request: Request, next: Next) -> Response {
-    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map(|path| path.as_str().to_owned());
     let started = Instant::now();
     let response = next.run(request).await;
     let route = route.unwrap_or_else(|| "other".to_owned());
@@ -78,7 +104,10 @@ pub(super) async fn observe(request: Request, next: Next) -> Response {
 
 /// A panic in a handler becomes a plain 500; what it held is released by unwinding.
 pub(super) fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
-    let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    let said = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied());
     tracing::error!(panic = said.unwrap_or("no message"), "a handler panicked");
     Refusal::from(ProblemCode::Internal).into_response()
 }
@@ -90,13 +119,21 @@ mod tests {
     #[test]
     fn the_shoppers_choice_outranks_the_browsers_and_korean_is_the_default() {
         let with = |pairs: &[(HeaderName, &'static str)]| {
-            let pairs = pairs.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value)));
+            let pairs = pairs
+                .iter()
+                .map(|(name, value)| (name.clone(), HeaderValue::from_static(value)));
             language(&pairs.collect())
         };
         assert_eq!(with(&[]), Lang::Ko);
-        assert_eq!(with(&[(header::ACCEPT_LANGUAGE, "fr-FR, en-US;q=0.8, ko;q=0.5")]), Lang::En);
+        assert_eq!(
+            with(&[(header::ACCEPT_LANGUAGE, "fr-FR, en-US;q=0.8, ko;q=0.5")]),
+            Lang::En
+        );
         assert_eq!(with(&[(header::ACCEPT_LANGUAGE, "한국어")]), Lang::Ko);
-        let chosen = [(header::ACCEPT_LANGUAGE, "en"), (header::COOKIE, "a=b; jari_lang=ko")];
+        let chosen = [
+            (header::ACCEPT_LANGUAGE, "en"),
+            (header::COOKIE, "a=b; jari_lang=ko"),
+        ];
         assert_eq!(with(&chosen), Lang::Ko);
     }
 }

@@ -27,9 +27,20 @@ async fn ready(State(web): State<Web>) -> Result<&'static str, Refusal> {
 }
 
 async fn metrics(State(web): State<Web>) -> impl IntoResponse {
-    let text = web.metrics.as_ref().map(metrics_exporter_prometheus::PrometheusHandle::render);
+    let text = web
+        .metrics
+        .as_ref()
+        .map(metrics_exporter_prometheus::PrometheusHandle::render);
     match text {
-        Some(text) => (StatusCode::OK, [(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text),
-        None => (StatusCode::NOT_FOUND, [(header::CONTENT_TYPE, "text/plain")], String::new()),
+        Some(text) => (
+            StatusCode::OK,
+            [(header::CONTENT_TYPE, "text/plain; version=0.0.4")],
+            text,
+        ),
+        None => (
+            StatusCode::NOT_FOUND,
+            [(header::CONTENT_TYPE, "text/plain")],
+            String::new(),
+        ),
     }
 }

@@ -12,7 +12,7 @@ use axum::{Extension, Json as JsonBody};
 use payment::id::{OrderId, Sku};
 use payment::money::Won;
 use payment::wire::{
-    AttemptCreated, NewAttempt, NewOrder, OrderCreated, OrderState, Product, ProblemCode,
+    AttemptCreated, NewAttempt, NewOrder, OrderCreated, OrderState, ProblemCode, Product,
 };
 
 use super::Web;
@@ -24,7 +24,9 @@ use crate::app::App;
 use crate::confirm::closed_code;
 use crate::gateway::WindowRequest;
 use crate::random;
-use crate::store::{AttemptRecord, NewAttemptRow, NewOrderRow, Opened, OrderMade, OrderRecord, Owner};
+use crate::store::{
+    AttemptRecord, NewAttemptRow, NewOrderRow, Opened, OrderMade, OrderRecord, Owner,
+};
 
 /// Most lines of an order, and most of one product.
 const MOST_LINES: usize = 20;
@@ -58,11 +60,20 @@ async fn create(
     headers: HeaderMap,
     Json(order): Json<NewOrder>,
 ) -> Result<Response, Refusal> {
-    let items: Vec<_> = order.items.into_iter().map(|item| (item.sku, item.quantity)).collect();
+    let items: Vec<_> = order
+        .items
+        .into_iter()
+        .map(|item| (item.sku, item.quantity))
+        .collect();
     let (owner, jar) = owner_or_new(&headers, &web);
     let (order_id, amount) = make_order(&web.app, owner, items).await?;
     let checkout_url = format!("/checkout/{order_id}");
-    let created = OrderCreated { order_id, amount, currency: "KRW".to_owned(), checkout_url };
+    let created = OrderCreated {
+        order_id,
+        amount,
+        currency: "KRW".to_owned(),
+        checkout_url,
+    };
     Ok((StatusCode::CREATED, jar, JsonBody(created)).into_response())
 }
 
@@ -97,7 +108,9 @@ pub(super) async fn make_order(
     match app.store.make_order(row).await? {
         OrderMade::Made(amount) => Ok((id, amount)),
         OrderMade::UnknownSku(sku) => Err(invalid(&format!("there is no product {sku}"))),
-        OrderMade::OutOfStock(sku) => Err(Refusal::new(ProblemCode::OutOfStock).with(format!("not enough of {sku} is left"))),
+        OrderMade::OutOfStock(sku) => {
+            Err(Refusal::new(ProblemCode::OutOfStock).with(format!("not enough of {sku} is left")))
+        }
         OrderMade::TooMuch => Err(invalid("the sum is too large")),
     }
 }
@@ -107,7 +120,9 @@ pub(super) async fn own_order(app: &App, owner: &Owner, id: &str) -> Result<Orde
     let missing = || Refusal::new(ProblemCode::OrderNotFound);
     let id = OrderId::parse(id).map_err(|_| missing())?;
     let order = app.store.order(&id).await?;
-    order.filter(|order| order.owner == *owner).ok_or_else(missing)
+    order
+        .filter(|order| order.owner == *owner)
+        .ok_or_else(missing)
 }
 
 async fn poll(
@@ -128,8 +143,13 @@ fn state_response(state: &OrderState, headers: &HeaderMap) -> Response {
     let mut hasher = DefaultHasher::new();
     body.hash(&mut hasher);
     let etag = format!("\"{:016x}\"", hasher.finish());
-    let same = headers.get(header::IF_NONE_MATCH).is_some_and(|value| value.as_bytes() == etag.as_bytes());
-    let fresh = [(header::ETAG, etag), (header::CACHE_CONTROL, "no-store".to_owned())];
+    let same = headers
+        .get(header::IF_NONE_MATCH)
+        .is_some_and(|value| value.as_bytes() == etag.as_bytes());
+    let fresh = [
+        (header::ETAG, etag),
+        (header::CACHE_CONTROL, "no-store".to_owned()),
+    ];
     if same {
         return (StatusCode::NOT_MODIFIED, fresh).into_response();
     }
@@ -164,7 +184,10 @@ pub(super) async fn open_attempt(
     let order_id = OrderId::parse(id).map_err(|_| Refusal::new(ProblemCode::OrderNotFound))?;
     let line = match gateway {
         None => app.lines.first(),
-        Some(name) => app.lines.iter().find(|line| line.gateway.name().as_str() == name),
+        Some(name) => app
+            .lines
+            .iter()
+            .find(|line| line.gateway.name().as_str() == name),
     };
     let Some(line) = line else {
         return Err(Refusal::new(ProblemCode::InvalidRequest).with("there is no such gateway"));
@@ -176,7 +199,9 @@ pub(super) async fn open_attempt(
         gateway: line.gateway.name().clone(),
         reference: random::attempt_reference(),
         at,
-        window_until: at.plus(line.times.authentication_window).plus(line.times.confirm_window),
+        window_until: at
+            .plus(line.times.authentication_window)
+            .plus(line.times.confirm_window),
     };
     match app.store.open_attempt(row).await? {
         Opened::Ready(attempt) => Ok(*attempt),
@@ -190,14 +215,23 @@ pub(super) async fn window_url(
     attempt: &AttemptRecord,
     headers: &HeaderMap,
 ) -> Result<String, Refusal> {
-    let Some(line) = app.line(&attempt.gateway) else { return Err(Refusal::new(ProblemCode::Internal)) };
+    let Some(line) = app.line(&attempt.gateway) else {
+        return Err(Refusal::new(ProblemCode::Internal));
+    };
     let lines = app.store.lines(&attempt.order_id).await?;
-    let name = lines.first().map_or_else(|| attempt.order_id.to_string(), |line| line.name[0].clone());
+    let name = lines
+        .first()
+        .map_or_else(|| attempt.order_id.to_string(), |line| line.name[0].clone());
     let order_name = match lines.len() {
         0 | 1 => name,
         n => format!("{name} 외 {}건", n - 1),
     };
-    let back = format!("{}/checkout/{}/return/{}", public_url(app, headers), attempt.order_id, attempt.reference);
+    let back = format!(
+        "{}/checkout/{}/return/{}",
+        public_url(app, headers),
+        attempt.order_id,
+        attempt.reference
+    );
     Ok(line.gateway.window_url(&WindowRequest {
         gateway_order_id: attempt.gateway_order_id.clone(),
         order_name,
@@ -212,6 +246,11 @@ fn public_url(app: &App, headers: &HeaderMap) -> String {
     if let Some(url) = &app.config.public_url {
         return url.clone();
     }
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    host.map_or_else(|| format!("http://{}", app.config.addr), |host| format!("http://{host}"))
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    host.map_or_else(
+        || format!("http://{}", app.config.addr),
+        |host| format!("http://{host}"),
+    )
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use app::data::{
-    Answer, Card, HistoryPage, HistoryRow, Line, Moment, MomentKind, OrderPage, PageContext, PageData, Panel,
-    ReturnedAttempt, Unavailable,
+    Answer, Card, HistoryPage, HistoryRow, Line, Moment, MomentKind, OrderPage, PageContext,
+    PageData, Panel, ReturnedAttempt, Unavailable,
 };
 use app::text::Lang;
 use axum::Router;
@@ -37,16 +37,24 @@ pub(super) fn mount(api: Router<Web>, web: &Web) -> Router<Web> {
         move || app::shell(options.clone())
     };
     let routes = generate_route_list(app::App);
-    let files = leptos_axum::file_and_error_handler_with_context::<Web, _>(context.clone(), app::shell);
+    let files =
+        leptos_axum::file_and_error_handler_with_context::<Web, _>(context.clone(), app::shell);
     api.leptos_routes_with_context(web, routes, context, shell)
-        .route("/api/{*rest}", axum::routing::any(|| async { Refusal::new(ProblemCode::NotFound) }))
+        .route(
+            "/api/{*rest}",
+            axum::routing::any(|| async { Refusal::new(ProblemCode::NotFound) }),
+        )
         .fallback(files)
 }
 
 /// Gives one page render its data, its language and its policy.
 fn provide(web: &Web) {
-    let Some(parts) = use_context::<Parts>() else { return };
-    let Some(response) = use_context::<ResponseOptions>() else { return };
+    let Some(parts) = use_context::<Parts>() else {
+        return;
+    };
+    let Some(response) = use_context::<ResponseOptions>() else {
+        return;
+    };
     let scope = parts.extensions.get::<Scope>().cloned();
     let (owner, lang) = scope.map_or((None, Lang::Ko), |scope| (scope.owner, scope.lang));
     if let Some(policy) = policy(web) {
@@ -60,9 +68,16 @@ fn provide(web: &Web) {
             }
         }
     };
-    let here = parts.uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string);
+    let here = parts
+        .uri
+        .path_and_query()
+        .map_or_else(|| "/".to_owned(), ToString::to_string);
     provide_context(PageContext {
-        data: Arc::new(Data { app: Arc::clone(&web.app), owner, lang }),
+        data: Arc::new(Data {
+            app: Arc::clone(&web.app),
+            owner,
+            lang,
+        }),
         lang,
         development: web.app.config.is_development(),
         here,
@@ -73,7 +88,12 @@ fn provide(web: &Web) {
 /// Scripts only of ours and of this very answer; forms only to us and to the payment windows.
 fn policy(web: &Web) -> Option<HeaderValue> {
     let nonce = use_nonce()?;
-    let windows: Vec<String> = web.app.lines.iter().map(|line| line.gateway.window_origin()).collect();
+    let windows: Vec<String> = web
+        .app
+        .lines
+        .iter()
+        .map(|line| line.gateway.window_origin())
+        .collect();
     let text = format!(
         "default-src 'none'; script-src 'self' 'nonce-{nonce}' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' \
          data:; connect-src 'self'; font-src 'self'; manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; \
@@ -91,7 +111,10 @@ struct Data {
 }
 
 fn unavailable(error: StoreError) -> Unavailable {
-    tracing::warn!(error = &error as &dyn std::error::Error, "a page's data cannot be had");
+    tracing::warn!(
+        error = &error as &dyn std::error::Error,
+        "a page's data cannot be had"
+    );
     Unavailable
 }
 
@@ -121,15 +144,26 @@ impl PageData for Data {
         let (app, owner, lang) = (Arc::clone(&self.app), self.owner.clone(), self.lang);
         Box::pin(async move {
             let order = app.store.order(&id).await.map_err(unavailable)?;
-            let Some(order) = order.filter(|order| Some(&order.owner) == owner.as_ref()) else { return Ok(None) };
-            let returned = reference.as_ref().and_then(|reference| returned(&order, reference));
+            let Some(order) = order.filter(|order| Some(&order.owner) == owner.as_ref()) else {
+                return Ok(None);
+            };
+            let returned = reference
+                .as_ref()
+                .and_then(|reference| returned(&order, reference));
             if reference.is_some() && returned.is_none() {
                 return Ok(None);
             }
             let lines = app.store.lines(&order.id).await.map_err(unavailable)?;
             let evidence = app.store.evidence(&order.id).await.map_err(unavailable)?;
             let gateway_truth = dev::truth(&app, &order).await;
-            Ok(Some(order_page(&app, &order, lines, &evidence, lang, (returned, gateway_truth))))
+            Ok(Some(order_page(
+                &app,
+                &order,
+                lines,
+                &evidence,
+                lang,
+                (returned, gateway_truth),
+            )))
         })
     }
 
@@ -137,9 +171,19 @@ impl PageData for Data {
         let (app, owner, lang) = (Arc::clone(&self.app), self.owner.clone(), self.lang);
         let page = page.clamp(1, 10_000);
         Box::pin(async move {
-            let Some(owner) = owner else { return Ok(HistoryPage { rows: Vec::new(), page, more: false }) };
+            let Some(owner) = owner else {
+                return Ok(HistoryPage {
+                    rows: Vec::new(),
+                    page,
+                    more: false,
+                });
+            };
             let skip = (page - 1) * PER_PAGE;
-            let mut orders = app.store.orders_of(&owner, skip, PER_PAGE + 1).await.map_err(unavailable)?;
+            let mut orders = app
+                .store
+                .orders_of(&owner, skip, PER_PAGE + 1)
+                .await
+                .map_err(unavailable)?;
             let more = orders.len() > PER_PAGE as usize;
             orders.truncate(PER_PAGE as usize);
             let mut rows = Vec::with_capacity(orders.len());
@@ -164,7 +208,10 @@ impl PageData for Data {
 }
 
 fn returned(order: &OrderRecord, reference: &AttemptReference) -> Option<ReturnedAttempt> {
-    let record = order.attempts.iter().find(|record| record.reference == *reference)?;
+    let record = order
+        .attempts
+        .iter()
+        .find(|record| record.reference == *reference)?;
     Some(ReturnedAttempt {
         reference: record.reference.clone(),
         gateway_order_id: record.gateway_order_id.clone(),
@@ -180,16 +227,34 @@ fn order_page(
     lang: Lang,
     (returned, gateway_truth): (Option<ReturnedAttempt>, Option<Vec<String>>),
 ) -> OrderPage {
-    let open = order.attempts.iter().rev().find(|record| record.attempt.status.is_open());
+    let open = order
+        .attempts
+        .iter()
+        .rev()
+        .find(|record| record.attempt.status.is_open());
     let now = app.clock.epoch();
-    let line = open.or(order.attempts.last()).and_then(|record| app.line(&record.gateway)).or(app.lines.first());
-    let mut timeline = vec![Moment { at: time_of_day(order.created_at), what: MomentKind::Ordered }];
-    timeline.extend(evidence.iter().map(|row| Moment { at: time_of_day(row.at), what: moment(row) }));
+    let line = open
+        .or(order.attempts.last())
+        .and_then(|record| app.line(&record.gateway))
+        .or(app.lines.first());
+    let mut timeline = vec![Moment {
+        at: time_of_day(order.created_at),
+        what: MomentKind::Ordered,
+    }];
+    timeline.extend(evidence.iter().map(|row| Moment {
+        at: time_of_day(row.at),
+        what: moment(row),
+    }));
     OrderPage {
         order_id: order.id.clone(),
         lines: lines
             .into_iter()
-            .map(|line| Line { sku: line.sku, name: Data::pick(lang, line.name), quantity: line.quantity, price: line.price })
+            .map(|line| Line {
+                sku: line.sku,
+                name: Data::pick(lang, line.name),
+                quantity: line.quantity,
+                price: line.price,
+            })
             .collect(),
         amount: order.amount,
         created: korean_time(order.created_at, lang),
@@ -203,7 +268,9 @@ fn order_page(
 }
 
 fn summary(lines: &[LineRow], lang: Lang) -> String {
-    let Some(first) = lines.first() else { return String::new() };
+    let Some(first) = lines.first() else {
+        return String::new();
+    };
     let name = Data::pick(lang, first.name.clone());
     match (lines.len() - 1, lang) {
         (0, _) => name,
@@ -236,7 +303,9 @@ fn moment(row: &EvidenceRow) -> MomentKind {
 
 fn korea(at: EpochMs) -> Option<jiff::civil::DateTime> {
     // Korea has one time zone and no daylight saving: a fixed offset needs no time zone database.
-    jiff::Timestamp::from_millisecond(at.0).ok().map(|at| jiff::tz::offset(9).to_datetime(at))
+    jiff::Timestamp::from_millisecond(at.0)
+        .ok()
+        .map(|at| jiff::tz::offset(9).to_datetime(at))
 }
 
 fn time_of_day(at: EpochMs) -> String {
@@ -244,7 +313,11 @@ fn time_of_day(at: EpochMs) -> String {
 }
 
 fn korean_time(at: EpochMs, lang: Lang) -> String {
-    let form = if lang == Lang::En { "%-d %b %Y, %H:%M" } else { "%Y년 %-m월 %-d일 %H:%M" };
+    let form = if lang == Lang::En {
+        "%-d %b %Y, %H:%M"
+    } else {
+        "%Y년 %-m월 %-d일 %H:%M"
+    };
     korea(at).map_or_else(String::new, |at| at.strftime(form).to_string())
 }
 

@@ -21,13 +21,23 @@ impl Refusal {
     /// A refusal that speaks of no send.
     #[must_use]
     pub const fn new(code: ProblemCode) -> Self {
-        Self { code, reach: None, reason: None, detail: None }
+        Self {
+            code,
+            reach: None,
+            reason: None,
+            detail: None,
+        }
     }
 
     /// A refusal that speaks of a send.
     #[must_use]
     pub const fn of_send(code: ProblemCode, reach: Option<Reach>, reason: Option<Reason>) -> Self {
-        Self { code, reach, reason, detail: None }
+        Self {
+            code,
+            reach,
+            reason,
+            detail: None,
+        }
     }
 
     /// What is wrong, for people; never a secret, a statement or a stack trace.
@@ -55,7 +65,10 @@ impl From<StoreError> for Refusal {
         match error {
             StoreError::Busy => Self::new(ProblemCode::DatabaseBusy),
             StoreError::Failed { .. } | StoreError::Corrupt { .. } => {
-                tracing::error!(error = &error as &dyn std::error::Error, "the database failed a request");
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "the database failed a request"
+                );
                 Self::new(ProblemCode::Internal)
             }
         }
@@ -100,7 +113,8 @@ const fn title(code: ProblemCode) -> &'static str {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status =
+            StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let problem = Problem {
             kind: format!("/problems/{}", self.code),
             title: title(self.code).to_owned(),
@@ -112,10 +126,16 @@ impl IntoResponse for Refusal {
         };
         let mut response = (status, axum::Json(problem)).into_response();
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
         if status == StatusCode::SERVICE_UNAVAILABLE || status == StatusCode::TOO_MANY_REQUESTS {
             // Spread over 1 to 4 seconds, so that those refused together do not come back together.
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(1 + random::jitter() % 4));
+            headers.insert(
+                header::RETRY_AFTER,
+                HeaderValue::from(1 + random::jitter() % 4),
+            );
         }
         response
     }
@@ -130,8 +150,13 @@ mod tests {
         for code in ProblemCode::ALL {
             let response = Refusal::new(*code).into_response();
             assert_eq!(response.status().as_u16(), code.status(), "{code}");
-            assert_eq!(response.headers().contains_key(header::RETRY_AFTER), matches!(code.status(), 503 | 429));
-            let body = axum::body::to_bytes(response.into_body(), 4_096).await.unwrap();
+            assert_eq!(
+                response.headers().contains_key(header::RETRY_AFTER),
+                matches!(code.status(), 503 | 429)
+            );
+            let body = axum::body::to_bytes(response.into_body(), 4_096)
+                .await
+                .unwrap();
             let problem: Problem = serde_json::from_slice(&body).unwrap();
             assert_eq!(ProblemCode::parse(&problem.code), Some(*code));
             assert!(problem.reach.is_none());

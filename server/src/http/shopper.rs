@@ -14,7 +14,11 @@ use crate::store::Owner;
 
 /// The cookie's name. The `__Host-` prefix needs TLS, which a development server and a lab's client do not have.
 fn cookie_name(web: &Web) -> &'static str {
-    if web.app.config.is_development() { "jari_shopper" } else { "__Host-jari_shopper" }
+    if web.app.config.is_development() {
+        "jari_shopper"
+    } else {
+        "__Host-jari_shopper"
+    }
 }
 
 /// The shopper that a request's cookie names, if its signature is ours.
@@ -51,6 +55,8 @@ impl FromRequestParts<Web> for Shopper {
     async fn from_request_parts(parts: &mut Parts, _: &Web) -> Result<Self, Refusal> {
         let scope = parts.extensions.get::<Scope>();
         let owner = scope.and_then(|scope| scope.owner.clone());
-        owner.map(Self).ok_or_else(|| Refusal::new(ProblemCode::OrderNotFound))
+        owner
+            .map(Self)
+            .ok_or_else(|| Refusal::new(ProblemCode::OrderNotFound))
     }
 }

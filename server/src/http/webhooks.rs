@@ -35,18 +35,30 @@ async fn receive(
     request: Request,
 ) -> Result<StatusCode, Refusal> {
     let started = Instant::now();
-    let line = web.app.lines.iter().find(|line| line.gateway.name().as_str() == gateway);
+    let line = web
+        .app
+        .lines
+        .iter()
+        .find(|line| line.gateway.name().as_str() == gateway);
     let Some(gateway) = line.map(|line| line.gateway.name().clone()) else {
         return Err(Refusal::new(ProblemCode::NotFound));
     };
     let headers = kept(request.headers());
     let transmission = text(request.headers(), TRANSMISSION);
     let body = read(request, &web).await?;
-    let webhook = NewWebhook { gateway: gateway.clone(), transmission, at: web.app.clock.epoch(), headers, body };
+    let webhook = NewWebhook {
+        gateway: gateway.clone(),
+        transmission,
+        at: web.app.clock.epoch(),
+        headers,
+        body,
+    };
     let new = web.app.store.keep_webhook(webhook).await?;
     metrics::webhook(&gateway, if new { "stored" } else { "duplicate" });
     web.app.inbox.notify_one();
-    metrics::webhook_duration(Millis::new(u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)));
+    metrics::webhook_duration(Millis::new(
+        u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+    ));
     Ok(StatusCode::OK)
 }
 
@@ -56,6 +68,8 @@ fn text(headers: &HeaderMap, name: &str) -> Option<String> {
 }
 
 fn kept(headers: &HeaderMap) -> String {
-    let pairs = KEPT.iter().filter_map(|name| Some(((*name).to_owned(), text(headers, name)?.into())));
+    let pairs = KEPT
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), text(headers, name)?.into())));
     serde_json::Value::Object(pairs.collect()).to_string()
 }

@@ -85,13 +85,23 @@ impl Client {
     ) -> Exchange {
         let _in_flight = InFlight::new(&self.gateway, operation);
         let started = Instant::now();
-        let limit = if operation == "get" { self.inquiry } else { self.total };
-        let mut request = self.http.request(method, url).timeout(limit).header(AUTHORIZATION, self.authorization.clone());
+        let limit = if operation == "get" {
+            self.inquiry
+        } else {
+            self.total
+        };
+        let mut request = self
+            .http
+            .request(method, url)
+            .timeout(limit)
+            .header(AUTHORIZATION, self.authorization.clone());
         if let Some(key) = key {
             request = request.header("idempotency-key", key.as_str());
         }
         if let Some(body) = body {
-            request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
+            request = request
+                .header(CONTENT_TYPE, "application/json")
+                .body(body.to_string());
         }
         let exchange = match request.send().await {
             Err(error) if error.is_connect() => Exchange::NotSent(Told::wire("connect failed")),
@@ -128,17 +138,34 @@ async fn read(mut response: reqwest::Response) -> Exchange {
     loop {
         match response.chunk().await {
             Ok(Some(chunk)) if body.len() + chunk.len() > BODY_LIMIT => {
-                let told = Told { status: Some(status), code: "answer too large".to_owned(), alarm: true };
+                let told = Told {
+                    status: Some(status),
+                    code: "answer too large".to_owned(),
+                    alarm: true,
+                };
                 return Exchange::Lost(Lost::Unreadable, told);
             }
             Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-            Ok(None) => return Exchange::Answered(Answer { status, body: body.freeze() }),
+            Ok(None) => {
+                return Exchange::Answered(Answer {
+                    status,
+                    body: body.freeze(),
+                });
+            }
             Err(error) if error.is_timeout() => {
-                let told = Told { status: Some(status), code: "answer timed out".to_owned(), alarm: false };
+                let told = Told {
+                    status: Some(status),
+                    code: "answer timed out".to_owned(),
+                    alarm: false,
+                };
                 return Exchange::Lost(Lost::TimedOut, told);
             }
             Err(_) => {
-                let told = Told { status: Some(status), code: "answer cut short".to_owned(), alarm: false };
+                let told = Told {
+                    status: Some(status),
+                    code: "answer cut short".to_owned(),
+                    alarm: false,
+                };
                 return Exchange::Lost(Lost::Unreadable, told);
             }
         }
@@ -153,13 +180,18 @@ struct InFlight {
 
 impl InFlight {
     fn new(gateway: &str, operation: &'static str) -> Self {
-        gauge!("pg_in_flight", "gateway" => gateway.to_owned(), "operation" => operation).increment(1.0);
-        Self { gateway: gateway.to_owned(), operation }
+        gauge!("pg_in_flight", "gateway" => gateway.to_owned(), "operation" => operation)
+            .increment(1.0);
+        Self {
+            gateway: gateway.to_owned(),
+            operation,
+        }
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        gauge!("pg_in_flight", "gateway" => self.gateway.clone(), "operation" => self.operation).decrement(1.0);
+        gauge!("pg_in_flight", "gateway" => self.gateway.clone(), "operation" => self.operation)
+            .decrement(1.0);
     }
 }

@@ -143,17 +143,30 @@ const CANCEL: &[(&str, u16, Cancel)] = &[
 
 /// The row of a code; `None` for an unlisted code, or a listed one with another HTTP status.
 fn row<T: Copy>(table: &[(&str, u16, T)], code: &str, status: u16) -> Option<T> {
-    table.iter().find(|(known, with, _)| *known == code && *with == status).map(|(_, _, meaning)| *meaning)
+    table
+        .iter()
+        .find(|(known, with, _)| *known == code && *with == status)
+        .map(|(_, _, meaning)| *meaning)
 }
 
 fn told(answer: &Answer, code: &str, alarm: bool) -> Told {
     // A code is a word of the gateway's; anything longer is not one and stays out of the evidence.
-    let code: String = code.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').take(80).collect();
-    Told { status: Some(answer.status), code, alarm }
+    let code: String = code
+        .chars()
+        .filter(|c| c.is_ascii_graphic() || *c == ' ')
+        .take(80)
+        .collect();
+    Told {
+        status: Some(answer.status),
+        code,
+        alarm,
+    }
 }
 
 fn code_of(answer: &Answer) -> Option<String> {
-    serde_json::from_slice::<Error>(&answer.body).ok().map(|error| error.code)
+    serde_json::from_slice::<Error>(&answer.body)
+        .ok()
+        .map(|error| error.code)
 }
 
 /// The meaning of a confirm's answer.
@@ -168,14 +181,24 @@ pub(super) fn confirm(answer: &Answer, key: &PaymentKey, order: &GatewayOrderId)
     }
     let Some(code) = code else {
         // An error page, a redirect, an empty body: of a redirect an operator should know.
-        let how = if answer.status < 400 { Lost::Inconclusive } else { Lost::Unreadable };
+        let how = if answer.status < 400 {
+            Lost::Inconclusive
+        } else {
+            Lost::Unreadable
+        };
         return ConfirmOutcome::Lost(how, told(answer, name, answer.status < 400));
     };
     match row(CONFIRM, &code, answer.status) {
-        Some(Confirm::Decline(class)) => ConfirmOutcome::Found(Finding::Declined(class), told(answer, &code, false)),
-        Some(Confirm::Alarming(class)) => ConfirmOutcome::Found(Finding::Declined(class), told(answer, &code, true)),
+        Some(Confirm::Decline(class)) => {
+            ConfirmOutcome::Found(Finding::Declined(class), told(answer, &code, false))
+        }
+        Some(Confirm::Alarming(class)) => {
+            ConfirmOutcome::Found(Finding::Declined(class), told(answer, &code, true))
+        }
         Some(Confirm::Refused) => ConfirmOutcome::Refused(told(answer, &code, false)),
-        Some(Confirm::InProgress) => ConfirmOutcome::Lost(Lost::InProgress, told(answer, &code, false)),
+        Some(Confirm::InProgress) => {
+            ConfirmOutcome::Lost(Lost::InProgress, told(answer, &code, false))
+        }
         Some(Confirm::Ask) => ConfirmOutcome::Lost(Lost::Inconclusive, told(answer, &code, false)),
         None => ConfirmOutcome::Lost(Lost::Inconclusive, told(answer, &code, true)),
     }
@@ -199,14 +222,23 @@ fn confirmed(answer: &Answer, key: &PaymentKey, order: &GatewayOrderId) -> Confi
 /// What a Payment says; `None` when it contradicts itself or uses a word that nobody knows.
 fn finding(payment: &Payment) -> Option<Finding> {
     let total = Won::new(payment.total_amount).ok()?;
-    let charged = Money { amount: total, currency: Currency::of(&payment.currency) };
+    let charged = Money {
+        amount: total,
+        currency: Currency::of(&payment.currency),
+    };
     match payment.status.as_str() {
         "DONE" if payment.failure.is_some() || payment.approved_at.is_none() => None,
-        "DONE" => Some(Finding::Charged { charged, canceled: Won::ZERO }),
+        "DONE" => Some(Finding::Charged {
+            charged,
+            canceled: Won::ZERO,
+        }),
         "PARTIAL_CANCELED" | "CANCELED" => {
             // "Partially" is kept when the last part went back too: the balance tells.
             let balance = Won::new(payment.balance_amount?).ok()?;
-            Some(Finding::Charged { charged, canceled: total.less(balance) })
+            Some(Finding::Charged {
+                charged,
+                canceled: total.less(balance),
+            })
         }
         "WAITING_FOR_DEPOSIT" => Some(Finding::AwaitingDeposit),
         "ABORTED" => Some(Finding::Declined(decline_of(payment))),
@@ -217,8 +249,15 @@ fn finding(payment: &Payment) -> Option<Finding> {
 }
 
 fn decline_of(payment: &Payment) -> Decline {
-    let code = payment.failure.as_ref().and_then(|failure| failure.code.as_deref()).unwrap_or_default();
-    let listed = CONFIRM.iter().find(|(known, _, _)| *known == code).map(|(_, _, meaning)| *meaning);
+    let code = payment
+        .failure
+        .as_ref()
+        .and_then(|failure| failure.code.as_deref())
+        .unwrap_or_default();
+    let listed = CONFIRM
+        .iter()
+        .find(|(known, _, _)| *known == code)
+        .map(|(_, _, meaning)| *meaning);
     match listed {
         Some(Confirm::Decline(class) | Confirm::Alarming(class)) => class,
         Some(Confirm::Refused | Confirm::InProgress | Confirm::Ask) | None => Decline::Other,
@@ -226,7 +265,11 @@ fn decline_of(payment: &Payment) -> Decline {
 }
 
 /// The meaning of an inquiry's answer.
-pub(super) fn inquiry(answer: &Answer, key: Option<&PaymentKey>, order: &GatewayOrderId) -> InquiryOutcome {
+pub(super) fn inquiry(
+    answer: &Answer,
+    key: Option<&PaymentKey>,
+    order: &GatewayOrderId,
+) -> InquiryOutcome {
     if answer.status == 200 {
         let Ok(payment) = serde_json::from_slice::<Payment>(&answer.body) else {
             return InquiryOutcome::NoAnswer(told(answer, "not a payment", false));
@@ -244,10 +287,13 @@ pub(super) fn inquiry(answer: &Answer, key: Option<&PaymentKey>, order: &Gateway
         return InquiryOutcome::NoAnswer(told(answer, "no code", answer.status < 400));
     };
     match (answer.status, code.as_str()) {
-        (404, "NOT_FOUND_PAYMENT" | "NOT_FOUND") => {
-            InquiryOutcome::Found(Finding::NotFound { settled: false }, told(answer, &code, false))
+        (404, "NOT_FOUND_PAYMENT" | "NOT_FOUND") => InquiryOutcome::Found(
+            Finding::NotFound { settled: false },
+            told(answer, &code, false),
+        ),
+        (429, _) | (403, "FORBIDDEN_CONSECUTIVE_REQUEST") => {
+            InquiryOutcome::NoWord(told(answer, &code, false))
         }
-        (429, _) | (403, "FORBIDDEN_CONSECUTIVE_REQUEST") => InquiryOutcome::NoWord(told(answer, &code, false)),
         (500.., _) => InquiryOutcome::NoAnswer(told(answer, &code, false)),
         // Keys mixed up, most likely: an alarm, never "not charged".
         _ => InquiryOutcome::NoWord(told(answer, &code, true)),
@@ -266,7 +312,9 @@ pub(super) fn cancel(answer: &Answer, call: &CancelCall) -> CancelOutcome {
             _ => CancelOutcome::Unknown(told(answer, "no cancel in the answer", true)),
         };
     }
-    let Some(code) = code_of(answer) else { return CancelOutcome::Unknown(told(answer, "no code", false)) };
+    let Some(code) = code_of(answer) else {
+        return CancelOutcome::Unknown(told(answer, "no code", false));
+    };
     match row(CANCEL, &code, answer.status) {
         Some(Cancel::Ask) => CancelOutcome::Unknown(told(answer, &code, false)),
         Some(Cancel::NewKey) => CancelOutcome::RetryWithNewKey(told(answer, &code, false)),
@@ -283,7 +331,10 @@ mod tests {
     use super::*;
 
     fn answer(status: u16, body: impl Into<Bytes>) -> Answer {
-        Answer { status, body: body.into() }
+        Answer {
+            status,
+            body: body.into(),
+        }
     }
 
     fn key() -> PaymentKey {
@@ -317,7 +368,10 @@ mod tests {
             };
             assert!(fits, "{status} {code}: {outcome:?}");
             let other = confirm_of(418, &json!({"code": code}));
-            assert!(matches!(&other, ConfirmOutcome::Lost(Lost::Inconclusive, told) if told.alarm), "418 {code}");
+            assert!(
+                matches!(&other, ConfirmOutcome::Lost(Lost::Inconclusive, told) if told.alarm),
+                "418 {code}"
+            );
         }
     }
 
@@ -337,7 +391,10 @@ mod tests {
 
     #[test]
     fn a_200_is_success_only_when_everything_in_it_agrees() {
-        let charged = |amount| Finding::Charged { charged: Money::won(Won::new(amount).unwrap()), canceled: Won::ZERO };
+        let charged = |amount| Finding::Charged {
+            charged: Money::won(Won::new(amount).unwrap()),
+            canceled: Won::ZERO,
+        };
         let found = |outcome: ConfirmOutcome| match outcome {
             ConfirmOutcome::Found(finding, _) => Some(finding),
             _ => None,
@@ -347,8 +404,14 @@ mod tests {
             body[name] = value;
             confirm_of(200, &body)
         };
-        assert_eq!(found(confirm_of(200, &payment("DONE"))), Some(charged(10_000)));
-        assert_eq!(found(with("totalAmount", json!(9_000))), Some(charged(9_000)));
+        assert_eq!(
+            found(confirm_of(200, &payment("DONE"))),
+            Some(charged(10_000))
+        );
+        assert_eq!(
+            found(with("totalAmount", json!(9_000))),
+            Some(charged(9_000))
+        );
         for (name, value) in [
             ("paymentKey", json!("pk_2")),
             ("orderId", json!("ord_2")),
@@ -358,38 +421,86 @@ mod tests {
             ("status", json!("IN_PROGRESS")),
             ("totalAmount", json!(-1)),
         ] {
-            assert!(matches!(with(name, value.clone()), ConfirmOutcome::Lost(Lost::Inconclusive, _)), "{name} {value}");
+            assert!(
+                matches!(
+                    with(name, value.clone()),
+                    ConfirmOutcome::Lost(Lost::Inconclusive, _)
+                ),
+                "{name} {value}"
+            );
         }
-        assert!(matches!(with("totalAmount", json!("10000")), ConfirmOutcome::Lost(Lost::Unreadable, _)));
-        assert_eq!(found(confirm_of(200, &payment("EXPIRED"))), Some(Finding::Lapsed));
+        assert!(matches!(
+            with("totalAmount", json!("10000")),
+            ConfirmOutcome::Lost(Lost::Unreadable, _)
+        ));
+        assert_eq!(
+            found(confirm_of(200, &payment("EXPIRED"))),
+            Some(Finding::Lapsed)
+        );
         let mut aborted = payment("ABORTED");
         aborted["failure"] = json!({"code": "REJECT_CARD_COMPANY"});
-        assert_eq!(found(confirm_of(200, &aborted)), Some(Finding::Declined(Decline::CardRefused)));
-        assert_eq!(found(confirm_of(200, &payment("WAITING_FOR_DEPOSIT"))), Some(Finding::AwaitingDeposit));
+        assert_eq!(
+            found(confirm_of(200, &aborted)),
+            Some(Finding::Declined(Decline::CardRefused))
+        );
+        assert_eq!(
+            found(confirm_of(200, &payment("WAITING_FOR_DEPOSIT"))),
+            Some(Finding::AwaitingDeposit)
+        );
     }
 
     #[test]
     fn what_cannot_be_read_is_never_a_result() {
-        for (status, body) in [(200, "{\"paymentKey\":"), (200, "<html>"), (200, ""), (502, "<html>"), (500, ""), (503, "busy")] {
+        for (status, body) in [
+            (200, "{\"paymentKey\":"),
+            (200, "<html>"),
+            (200, ""),
+            (502, "<html>"),
+            (500, ""),
+            (503, "busy"),
+        ] {
             let outcome = confirm(&answer(status, body.to_owned()), &key(), &order());
-            assert!(matches!(outcome, ConfirmOutcome::Lost(Lost::Unreadable, _)), "{status} {body}");
+            assert!(
+                matches!(outcome, ConfirmOutcome::Lost(Lost::Unreadable, _)),
+                "{status} {body}"
+            );
         }
         for status in [301, 302, 307, 308] {
             let outcome = confirm(&answer(status, ""), &key(), &order());
-            assert!(matches!(outcome, ConfirmOutcome::Lost(Lost::Inconclusive, told) if told.alarm));
+            assert!(
+                matches!(outcome, ConfirmOutcome::Lost(Lost::Inconclusive, told) if told.alarm)
+            );
         }
     }
 
     #[test]
     fn an_inquiry_says_not_charged_only_in_the_gateways_own_words() {
-        let ask = |status, body: serde_json::Value| inquiry(&answer(status, body.to_string()), Some(&key()), &order());
+        let ask = |status, body: serde_json::Value| {
+            inquiry(&answer(status, body.to_string()), Some(&key()), &order())
+        };
         let not_found = json!({"code": "NOT_FOUND_PAYMENT"});
-        assert!(matches!(ask(404, not_found), InquiryOutcome::Found(Finding::NotFound { settled: false }, _)));
-        assert!(matches!(ask(401, json!({"code": "UNAUTHORIZED_KEY"})), InquiryOutcome::NoWord(told) if told.alarm));
-        assert!(matches!(ask(404, json!({"code": "OTHER"})), InquiryOutcome::NoWord(_)));
-        assert!(matches!(ask(429, json!({"code": "X"})), InquiryOutcome::NoWord(told) if !told.alarm));
-        assert!(matches!(ask(500, json!({"code": "COMMON_ERROR"})), InquiryOutcome::NoAnswer(_)));
-        assert!(matches!(ask(200, payment("IN_PROGRESS")), InquiryOutcome::Found(Finding::Pending { settled: false }, _)));
+        assert!(matches!(
+            ask(404, not_found),
+            InquiryOutcome::Found(Finding::NotFound { settled: false }, _)
+        ));
+        assert!(
+            matches!(ask(401, json!({"code": "UNAUTHORIZED_KEY"})), InquiryOutcome::NoWord(told) if told.alarm)
+        );
+        assert!(matches!(
+            ask(404, json!({"code": "OTHER"})),
+            InquiryOutcome::NoWord(_)
+        ));
+        assert!(
+            matches!(ask(429, json!({"code": "X"})), InquiryOutcome::NoWord(told) if !told.alarm)
+        );
+        assert!(matches!(
+            ask(500, json!({"code": "COMMON_ERROR"})),
+            InquiryOutcome::NoAnswer(_)
+        ));
+        assert!(matches!(
+            ask(200, payment("IN_PROGRESS")),
+            InquiryOutcome::Found(Finding::Pending { settled: false }, _)
+        ));
         let mut other = payment("DONE");
         other["paymentKey"] = json!("pk_2");
         assert!(matches!(ask(200, other), InquiryOutcome::NoWord(told) if told.alarm));
@@ -417,7 +528,12 @@ mod tests {
         rest["balanceAmount"] = json!(0);
         let all = Won::new(10_000).unwrap();
         let outcome = cancel(&answer(200, rest.to_string()), &call);
-        assert!(matches!(outcome, CancelOutcome::Found(Finding::Charged { canceled, .. }, _) if canceled == all));
-        assert!(matches!(cancel(&answer(200, payment("DONE").to_string()), &call), CancelOutcome::Unknown(_)));
+        assert!(
+            matches!(outcome, CancelOutcome::Found(Finding::Charged { canceled, .. }, _) if canceled == all)
+        );
+        assert!(matches!(
+            cancel(&answer(200, payment("DONE").to_string()), &call),
+            CancelOutcome::Unknown(_)
+        ));
     }
 }

@@ -44,7 +44,10 @@ pub(super) fn confirm(call: &ConfirmCall) -> Value {
 /// The cancel's body. `refundableAmount` is an optimistic lock: when it differs nothing is cancelled.
 pub(super) fn cancel(call: &CancelCall) -> Value {
     let mut body = serde_json::Map::new();
-    body.insert("cancelReason".to_owned(), call.reason.chars().take(200).collect::<String>().into());
+    body.insert(
+        "cancelReason".to_owned(),
+        call.reason.chars().take(200).collect::<String>().into(),
+    );
     if let Some(amount) = call.amount {
         body.insert("cancelAmount".to_owned(), amount.get().into());
     }

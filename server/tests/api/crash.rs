@@ -1,0 +1,91 @@
+//! A process that dies, or is asked to stop, in the middle of a payment.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::shop::Shop;
+
+#[tokio::test]
+async fn a_server_killed_while_the_gateway_works_finds_the_payment_after_its_restart() {
+    let mut shop = Shop::open().await;
+    shop.set(json!({"delayMs": 1_200, "webhooks": {"drop": 1.0}}))
+        .await;
+    let order = shop.order("mug", 1).await;
+    let key = shop.key(&order.id, order.amount);
+    let running = shop.start_pay(&order, &key);
+    shop.until_ledger(|ledger| ledger.calls.confirm.received == 1)
+        .await;
+    shop.kill();
+    assert!(running.await.unwrap().is_none());
+    shop.restart().await;
+    shop.until_status(&order, "paid").await;
+    assert_eq!((shop.confirms(), shop.charges(&order.id)), (1, 1));
+    shop.end().await;
+}
+
+#[tokio::test]
+async fn a_server_killed_at_any_moment_of_a_confirm_never_charges_twice() {
+    let mut shop = Shop::open().await;
+    shop.set(json!({"delayMs": 40})).await;
+    for kill_after in [0, 2, 5, 10, 20, 40, 60, 90] {
+        let order = shop.order("mug", 1).await;
+        let key = shop.key(&order.id, order.amount);
+        let running = shop.start_pay(&order, &key);
+        tokio::time::sleep(Duration::from_millis(kill_after)).await;
+        shop.kill();
+        running.await.unwrap();
+        shop.restart().await;
+        // The shopper's page asks, and confirms again if nothing of it is known.
+        let state = shop
+            .until(&order, |body| body["attempt"]["status"] != "approving")
+            .await;
+        if state.body["payable"] == true {
+            assert_eq!(shop.charges(&order.id), 0);
+            let again = shop.confirm(&order, &key).await;
+            assert!(
+                again.status == 200 || again.status == 202,
+                "{:?}",
+                again.body
+            );
+        }
+        shop.until_status(&order, "paid").await;
+        assert_eq!(shop.charges(&order.id), 1, "killed after {kill_after} ms");
+    }
+    shop.end().await;
+}
+
+#[tokio::test]
+async fn a_stopping_server_finishes_what_was_sent() {
+    let mut shop = Shop::open().await;
+    shop.set(json!({"delayMs": 1_500, "webhooks": {"drop": 1.0}}))
+        .await;
+    let order = shop.order("mug", 1).await;
+    let key = shop.key(&order.id, order.amount);
+    let running = shop.start_pay(&order, &key);
+    shop.until_ledger(|ledger| ledger.calls.confirm.received == 1)
+        .await;
+    let told = Command::new("kill")
+        .arg(shop.pid().to_string())
+        .status()
+        .expect("kill runs");
+    assert!(told.success());
+    let reply = running.await.unwrap().expect("the answer still comes");
+    assert_eq!(reply.status, 200, "{:?}", reply.body);
+    assert!(shop.wait().success());
+    shop.restart().await;
+    assert_eq!(shop.poll(&order).await.body["status"], "paid");
+    assert_eq!(shop.confirms(), 1);
+    shop.end().await;
+}
+
+#[tokio::test]
+async fn shoppers_are_known_after_a_restart() {
+    let mut shop = Shop::open().await;
+    let order = shop.order("mug", 1).await;
+    shop.kill();
+    shop.restart().await;
+    assert_eq!(shop.poll(&order).await.status, 200);
+    shop.end().await;
+}

@@ -1,0 +1,134 @@
+//! Webhooks: stored, answered, and believed only after the gateway was asked.
+
+use serde_json::{Value, json};
+
+use crate::shop::Shop;
+
+async fn hook(shop: &Shop, id: Option<&str>, body: Value) -> u16 {
+    let request = shop.post("/webhooks/toss").json(&body);
+    let request = match id {
+        Some(id) => request.header("tosspayments-webhook-transmission-id", id),
+        None => request,
+    };
+    request.send().await.expect("an answer").status().as_u16()
+}
+
+#[tokio::test]
+async fn a_webhook_makes_a_lost_payment_known_at_once() {
+    let shop = Shop::open().await;
+    shop.set(json!({"loss": {"when": "after"}})).await;
+    let order = shop.order("mug", 1).await;
+    shop.pay(&order).await;
+    shop.until_status(&order, "paid").await;
+    assert!(
+        shop.metric("webhook_events_total{gateway=\"toss\",result=\"stored\"}")
+            .await
+            >= 1.0
+    );
+    shop.end().await;
+}
+
+#[tokio::test]
+async fn a_webhook_before_the_confirms_answer_is_the_same_payment_once() {
+    let shop = Shop::open().await;
+    shop.set(json!({"hang": {"when": "after", "ms": 1_000}}))
+        .await;
+    let order = shop.order("mug", 1).await;
+    let key = shop.key(&order.id, order.amount);
+    let running = shop.start_pay(&order, &key);
+    shop.until_status(&order, "paid").await;
+    assert_eq!(running.await.unwrap().expect("an answer").status, 200);
+    assert_eq!(shop.charges(&order.id), 1);
+    shop.end().await;
+}
+
+#[tokio::test]
+async fn a_forged_webhook_changes_nothing() {
+    let shop = Shop::open().await;
+    let order = shop.order("mug", 1).await;
+    shop.attempt(&order).await;
+    let key = shop.key(&order.id, order.amount);
+    let forged = json!({"eventType": "PAYMENT_STATUS_CHANGED", "createdAt": "2026-10-02T10:15:41.20417",
+        "data": {"paymentKey": key, "orderId": order.id, "status": "DONE", "totalAmount": order.amount}});
+    assert_eq!(hook(&shop, Some("forged-1"), forged).await, 200);
+    shop.until_ledger(|ledger| ledger.calls.get.received >= 1)
+        .await;
+    let state = shop.poll(&order).await;
+    assert_eq!(
+        (&state.body["status"], &state.body["payable"]),
+        (&json!("pending"), &json!(true))
+    );
+    assert_eq!(shop.confirm(&order, &key).await.status, 200);
+    shop.end().await;
+}
+
+#[tokio::test]
+async fn a_webhook_for_nobody_a_rubbish_one_and_a_resent_one_are_answered_200() {
+    let shop = Shop::open().await;
+    let unknown =
+        json!({"data": {"paymentKey": "pk_nobody", "orderId": "ord_nobody", "status": "DONE"}});
+    assert_eq!(hook(&shop, Some("w1"), unknown.clone()).await, 200);
+    assert_eq!(hook(&shop, Some("w1"), unknown).await, 200);
+    assert_eq!(hook(&shop, None, json!({"hello": 1})).await, 200);
+    let raw = shop
+        .post("/webhooks/toss")
+        .body("\u{0}not json")
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(raw.status(), 200);
+    let huge = shop
+        .post("/webhooks/toss")
+        .body("x".repeat(70_000))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(huge.status(), 413);
+    assert!(
+        (shop
+            .metric("webhook_events_total{gateway=\"toss\",result=\"duplicate\"}")
+            .await
+            - 1.0)
+            .abs()
+            < 0.1
+    );
+    assert_eq!(shop.pg.ledger().calls.get.received, 0);
+    shop.end().await;
+}
+
+#[tokio::test]
+async fn a_webhook_that_comes_before_its_confirm_waits_for_it() {
+    let shop = Shop::open().await;
+    shop.set(json!({"loss": {"when": "after"}, "webhooks": {"drop": 1.0}}))
+        .await;
+    let order = shop.order("mug", 1).await;
+    let key = shop.key(&order.id, order.amount);
+    let early = json!({"data": {"paymentKey": key, "orderId": order.id, "status": "DONE"}});
+    assert_eq!(hook(&shop, Some("early"), early).await, 200);
+    shop.confirm(&order, &key).await;
+    shop.until_status(&order, "paid").await;
+    assert_eq!(shop.charges(&order.id), 1);
+    shop.end().await;
+}
+
+#[tokio::test]
+async fn money_given_back_at_the_gateways_desk_is_learned() {
+    let shop = Shop::open().await;
+    let order = shop.order("mug", 1).await;
+    let key = shop.key(&order.id, order.amount);
+    assert_eq!(shop.confirm(&order, &key).await.status, 200);
+    let cancel = shop
+        .client
+        .post(format!("{}/v1/payments/{key}/cancel", shop.pg.url()))
+        .basic_auth("test_sk_fake", Some(""))
+        .json(&json!({"cancelReason": "at the desk"}))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(cancel.status(), 200);
+    shop.until_status(&order, "canceled").await;
+    shop.confirm(&order, &key)
+        .await
+        .refused(409, "order_closed");
+    shop.end().await;
+}
