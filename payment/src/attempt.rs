@@ -452,8 +452,7 @@ impl Attempt {
 
     /// The gateway holds a charge: facts join, and the one that gave more back is the newer one.
     fn charged(&self, charged: Money, canceled: Won, late: LateSuccess) -> Step {
-        let known = self.charged.is_some_and(|money| money != charged);
-        if known && !matches!(self.status, AttemptStatus::Failed | AttemptStatus::Expired) {
+        if self.charged.is_some_and(|money| money != charged) {
             let alarm = Some(Alarm::Conflict);
             return Step {
                 alarm,

@@ -154,7 +154,8 @@ impl Checkout {
             last_poll: None,
         };
         let doubt = page.order.as_ref().is_some_and(in_doubt);
-        if let (true, Some(already)) = (doubt, confirming_for) {
+        if doubt {
+            let already = confirming_for.unwrap_or(Millis::ZERO);
             page.phase = if already >= times.total_wait() {
                 Phase::StillUnknown
             } else {

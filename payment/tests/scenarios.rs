@@ -15,7 +15,7 @@ fn order(words: &str) -> OrderState {
     let mut words = words.split(' ');
     let status = AttemptStatus::parse(words.next().unwrap_or_default()).expect("a state");
     let mut state = OrderState {
-        order_id: OrderId::parse("ord_1").unwrap(),
+        order_id: OrderId::parse("ord_1").expect("a valid value"),
         status: match status {
             AttemptStatus::Approved => OrderStatus::Paid,
             _ => OrderStatus::Pending,
@@ -122,7 +122,7 @@ fn check(story: &str) {
                 .map(say)
                 .collect::<Vec<_>>()
                 .join(", ");
-        } else if let Some(expected) = line.strip_prefix("> ") {
+        } else if let Some(expected) = line.strip_prefix('>').map(str::trim) {
             assert_eq!(done, expected, "in the story:\n{story}");
         } else if let Some(expected) = line.strip_prefix("see ") {
             assert_eq!(see(page), expected, "in the story:\n{story}");
@@ -395,7 +395,7 @@ fn a_second_confirm_cannot_start_while_one_is_under_way_or_nothing_is_proven() {
     check(
         "open unknown
          at 0 start
-         >
+         > poll, wake 5000
          see Checking, no button",
     );
 }
