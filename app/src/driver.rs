@@ -18,7 +18,7 @@ use payment::view::Stage;
 use payment::wire::{ConfirmRequest, OrderState};
 
 use crate::api::{self, Polled};
-use crate::components::stage::{HEADING_ID, Live, words};
+use crate::components::stage::{HEADING_ID, Live, STAGE_CLASS, words};
 use crate::driver::browser::Clock;
 use crate::driver::exchange::Exchange;
 use crate::seed::{Notice, Screen, Seed, waits};
@@ -61,6 +61,8 @@ struct State {
     notice: Option<Notice>,
     /// The last result that had the focus, so that looking again does not take it away once more.
     result: Stage,
+    /// Whether the focus stood in the stage when it began to wait.
+    focus_held: bool,
 }
 
 impl Driver {
@@ -76,6 +78,7 @@ impl Driver {
             complete: screen.complete,
             notice: screen.notice,
             result: screen.view.stage,
+            focus_held: false,
         };
         Self {
             seed: Rc::new(seed),
@@ -276,21 +279,25 @@ impl Driver {
         if screen == before {
             return;
         }
+        // Before the screen changes, since that takes the focused element away.
+        self.focus_result(screen.view.stage);
         self.live.screen.set(screen);
         let told = words(&screen, &self.seed);
         if told != words(&before, &self.seed) {
             self.live.said.set(format!("{}. {}", told.0, told.1));
         }
-        self.focus_result(screen.view.stage);
     }
 
-    /// Leads the focus to a result when it is a new one.
+    /// Leads the focus to a result when it is a new one, or when the focus stood on what is gone now.
     fn focus_result(&self, stage: Stage) {
+        let mut state = self.state.borrow_mut();
+        state.focus_held |= browser::focus_is_within(STAGE_CLASS);
         if waits(stage) {
             return;
         }
-        let known = std::mem::replace(&mut self.state.borrow_mut().result, stage);
-        if known != stage && stage != Stage::Offer {
+        let known = std::mem::replace(&mut state.result, stage);
+        let held = std::mem::take(&mut state.focus_held);
+        if held || (known != stage && stage != Stage::Offer) {
             // The heading is in the page by the next frame.
             request_animation_frame(|| browser::focus(HEADING_ID));
         }

@@ -161,8 +161,6 @@ pub enum Say {
     ToOrder,
     /// Link to the catalogue.
     ToShop,
-    /// The total of the order.
-    Total,
 }
 
 impl Lang {

@@ -28,7 +28,7 @@ fn state(
         reason,
     };
     OrderState {
-        order_id: OrderId::parse("ord_1").unwrap(),
+        order_id: OrderId::parse("ord_1").expect("a valid value"),
         status: order,
         attempt: attempt.map(view),
         payable,
@@ -54,7 +54,7 @@ fn failed(reason: Reason) -> OrderState {
 
 fn seed(lang: Lang, state: OrderState) -> Seed {
     Seed {
-        order_id: OrderId::parse("ord_1").unwrap(),
+        order_id: OrderId::parse("ord_1").expect("a valid value"),
         lang,
         times: PageTimes::DEFAULT,
         state,
@@ -67,10 +67,10 @@ fn seed(lang: Lang, state: OrderState) -> Seed {
 
 fn returned() -> Returned {
     Returned {
-        payment_key: PaymentKey::parse("pk_<1>\"").unwrap(),
-        gateway_order_id: GatewayOrderId::parse("ord_1-2").unwrap(),
-        amount: Won::new(33_000).unwrap(),
-        reference: AttemptReference::parse("ref_1").unwrap(),
+        payment_key: PaymentKey::parse("pk_<1>\"").expect("a valid value"),
+        gateway_order_id: GatewayOrderId::parse("ord_1-2").expect("a valid value"),
+        amount: Won::new(33_000).expect("a valid value"),
+        reference: AttemptReference::parse("ref_1").expect("a valid value"),
     }
 }
 

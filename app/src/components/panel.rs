@@ -47,7 +47,7 @@ pub fn DevPanel(
                 {lang.panel(reach)}" · "{lang.panel(switch)}" · "{panel.delay_ms}" ms"
             </p>
             <Presets here=here.clone() lang/>
-            <Custom here lang/>
+            <Custom here delay_ms=panel.delay_ms lang/>
             <h3>{lang.panel(PanelWord::Scenario)}</h3>
             <pre class="dev-scenario" tabindex="0">{panel.scenario}</pre>
             <Counters counters=panel.counters lang/>
@@ -78,7 +78,7 @@ fn Presets(here: String, lang: Lang) -> impl IntoView {
 
 /// Own values, all at once.
 #[component]
-fn Custom(here: String, lang: Lang) -> impl IntoView {
+fn Custom(here: String, delay_ms: u64, lang: Lang) -> impl IntoView {
     let fields = [
         ("delayMs", PanelWord::Delay, "120000", "1"),
         ("lossRatio", PanelWord::Loss, "1", "any"),
@@ -87,10 +87,12 @@ fn Custom(here: String, lang: Lang) -> impl IntoView {
         ("declineRatio", PanelWord::Decline, "1", "any"),
     ];
     let field = |(name, label, max, step)| {
+        // Only the delay is known as a number; the scenario below tells the rest.
+        let value = if name == "delayMs" { delay_ms } else { 0 };
         view! {
             <label class="dev-field">
                 <span>{lang.panel(label)}</span>
-                <input type="number" name=name min="0" max=max step=step value="0"/>
+                <input type="number" name=name min="0" max=max step=step value=value/>
             </label>
         }
     };

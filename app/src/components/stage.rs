@@ -12,6 +12,9 @@ use crate::text::{Lang, Say};
 /// The id of the stage's heading, which gets the focus when a result is there.
 pub const HEADING_ID: &str = "stage-heading";
 
+/// The class of the element around a stage.
+pub const STAGE_CLASS: &str = "stage";
+
 /// The signals between the live part and whoever drives it.
 #[derive(Debug, Clone, Copy)]
 pub struct Live {
@@ -53,7 +56,7 @@ pub fn StageView(
     let (heading, body) = words(&screen, &seed);
     view! {
         <section
-            class="stage"
+            class=STAGE_CLASS
             data-testid="stage"
             data-stage=stage_name(stage)
             aria-labelledby=HEADING_ID

@@ -4,7 +4,7 @@ use leptos::prelude::{document, window};
 use leptos::wasm_bindgen::JsCast;
 use payment::id::AttemptReference;
 use payment::time::Millis;
-use web_sys::{HtmlElement, Storage};
+use web_sys::{Element, HtmlElement, Storage};
 
 /// The page clock: zero when it was started, unmoved by changes of the wall clock.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +75,12 @@ pub(super) fn focus(id: &str) {
     if let Some(element) = element.and_then(|element| element.dyn_into::<HtmlElement>().ok()) {
         let _ = element.focus();
     }
+}
+
+/// Whether the focus stands in an element of this class.
+pub(super) fn focus_is_within(class: &str) -> bool {
+    let around = |focused: Element| focused.closest(&format!(".{class}")).ok().flatten();
+    document().active_element().and_then(around).is_some()
 }
 
 /// Marks the page as awake, for tests and style.

@@ -90,7 +90,6 @@ pub(super) const fn say(message: Say) -> &'static str {
         Say::ToOrders => "See your orders",
         Say::ToOrder => "See this order",
         Say::ToShop => "Back to the shop",
-        Say::Total => "Total",
     }
 }
 

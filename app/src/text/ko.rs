@@ -88,7 +88,6 @@ pub(super) const fn say(message: Say) -> &'static str {
         Say::ToOrders => "주문내역 보기",
         Say::ToOrder => "주문 상세 보기",
         Say::ToShop => "상점으로 가기",
-        Say::Total => "결제 금액",
     }
 }
 
