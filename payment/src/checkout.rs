@@ -189,6 +189,8 @@ impl Checkout {
                 asking: Asking::Refusal | Asking::Return,
                 ..
             } => View::plain(Stage::Looking),
+            // That money is on its way back is known, however long it takes.
+            Phase::StillUnknown if self.is_returning() => View::plain(Stage::ReturningMoney),
             Phase::StillUnknown => View::plain(Stage::StillUnknown),
         }
     }
@@ -223,6 +225,12 @@ impl Checkout {
         self.order
             .as_ref()
             .map_or(View::plain(Stage::Looking), View::of_known)
+    }
+
+    fn is_returning(&self) -> bool {
+        self.order
+            .as_ref()
+            .is_some_and(|order| Standing::of(order) == Standing::ReturningMoney)
     }
 
     fn waiting(&self, stage: Stage, wait: Wait) -> View {
@@ -409,8 +417,10 @@ impl Checkout {
                     self.send_poll(now, commands);
                 }
             }
+            // What is final and offers nothing needs no second look: a lost poll must not cast doubt on it.
             Phase::Idle => {
-                if self.polling.is_none() {
+                let final_word = self.order.is_some() && self.known_view().button.is_none();
+                if self.polling.is_none() && !final_word {
                     let wait = Wait {
                         begun: now,
                         already: Millis::ZERO,

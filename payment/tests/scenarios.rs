@@ -367,6 +367,32 @@ fn money_on_its_way_back_is_said_so_and_then_the_order_can_be_paid() {
 }
 
 #[test]
+fn money_that_takes_longer_to_come_back_than_the_wait_is_still_said_to_come_back() {
+    check(
+        "open cancel_requested, claimed 70000
+         see ReturningMoney, no button",
+    );
+    check(
+        "open mischarged, claimed 64000
+         at 0 load
+         at 10 told cancel_requested
+         at 1000 wake
+         > poll, wake 6000
+         see ReturningMoney, no button",
+    );
+}
+
+#[test]
+fn a_paid_page_that_is_shown_again_stays_paid_whatever_the_network_does() {
+    check(
+        "open approved
+         at 5000 shown
+         >
+         see Paid, no button",
+    );
+}
+
+#[test]
 fn a_server_that_asks_for_patience_is_heard_but_the_last_poll_stays() {
     check(
         "open approving, claimed 1000
