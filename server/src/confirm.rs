@@ -13,6 +13,7 @@ use payment::wire::{ConfirmRequest, OrderState, ProblemCode};
 use tokio::sync::oneshot;
 
 use crate::app::{App, Line, order_state};
+use crate::gateway::slots::Slot;
 use crate::gateway::{ConfirmCall, ConfirmOutcome, Told};
 use crate::metrics;
 use crate::random;
@@ -27,6 +28,9 @@ const RECORD_RETRY: [Millis; 4] = [
     Millis::new(500),
     Millis::new(1_000),
 ];
+
+/// Beyond the two database waits, the first word takes no longer than this.
+const FIRST_WORD_GRACE: Millis = Millis::new(500);
 
 /// A confirm that was parsed and whose shopper is known.
 #[derive(Debug, Clone)]
@@ -60,36 +64,24 @@ impl Answer {
 
 /// What a started confirm tells while it works.
 enum Progress {
-    /// The answer is there already.
+    /// The answer is there already: nothing was claimed, or nothing was sent.
     Done(Answer),
-    /// It was claimed: this is the order's state until the result comes.
-    Claimed(OrderState, oneshot::Receiver<Answer>),
+    /// The send is being made: this is the order's state until the result comes.
+    Sending(OrderState, oneshot::Receiver<Answer>),
 }
 
 /// Starts a confirm and waits for its answer, at the latest until the deadline (without one: the total wait).
 ///
 /// Everything from the claim on runs detached: if the caller is dropped, the work goes on.
 pub async fn confirm(app: &Arc<App>, confirm: Confirm) -> Answer {
-    let (tell, told) = oneshot::channel();
-    let fallback = confirm.received.plus(
-        app.lines
-            .first()
-            .map_or(Millis::ZERO, |line| line.times.total_wait()),
-    );
-    let answer_by = confirm.deadline.answer_by(fallback);
-    let deadline = confirm.deadline;
-    let app_of_task = Arc::clone(app);
-    // Safe to drop this caller at any await: the task owns the claim, the send and the record.
-    app.tracker
-        .spawn(async move { run(app_of_task, confirm, tell).await });
-    match told.await {
-        Err(_) => Answer::refused(ProblemCode::Internal),
-        Ok(Progress::Done(answer)) => answer,
-        // A deadline that had passed already is refused by the task itself, in moments: its word is awaited.
-        Ok(Progress::Claimed(state, result)) if deadline.passed(app.clock.now()) => {
-            result.await.unwrap_or(Answer::InDoubt(state))
-        }
-        Ok(Progress::Claimed(state, result)) => {
+    let whole = app
+        .lines
+        .first()
+        .map_or(Millis::ZERO, |line| line.times.total_wait());
+    let answer_by = confirm.deadline.answer_by(confirm.received.plus(whole));
+    match begin(app, confirm).await {
+        Progress::Done(answer) => answer,
+        Progress::Sending(state, result) => {
             let left = answer_by.less(app.clock.now()).to_duration();
             match tokio::time::timeout(left, result).await {
                 Ok(Ok(answer)) => answer,
@@ -99,22 +91,33 @@ pub async fn confirm(app: &Arc<App>, confirm: Confirm) -> Answer {
     }
 }
 
-/// Starts a confirm for a page without script: returns once it is claimed or refused, and the work goes on.
+/// Starts a confirm for a page without script: returns once its send is being made, and the work goes on.
 pub async fn start(app: &Arc<App>, confirm: Confirm) -> Answer {
+    match begin(app, confirm).await {
+        Progress::Done(answer) => answer,
+        Progress::Sending(state, _) => Answer::InDoubt(state),
+    }
+}
+
+/// Hands a confirm to a task of its own and returns what that tells first: the claim and, where nothing is sent, the
+/// record of that, each bounded by the database wait.
+async fn begin(app: &Arc<App>, confirm: Confirm) -> Progress {
+    let database_wait = app.config.times.database_wait;
+    let longest = database_wait.times(2).plus(FIRST_WORD_GRACE).to_duration();
     let (tell, told) = oneshot::channel();
-    let app_of_task = Arc::clone(app);
-    app.tracker
-        .spawn(async move { run(app_of_task, confirm, tell).await });
-    match told.await {
-        Err(_) => Answer::refused(ProblemCode::Internal),
-        Ok(Progress::Done(answer)) => answer,
-        Ok(Progress::Claimed(state, _)) => Answer::InDoubt(state),
+    let task = run(Arc::clone(app), confirm, tell);
+    // Safe to drop the caller at any await: the task owns the claim, the send and the record.
+    app.tracker.spawn(task);
+    match tokio::time::timeout(longest, told).await {
+        Ok(Ok(progress)) => progress,
+        Ok(Err(_)) => Progress::Done(Answer::refused(ProblemCode::Internal)),
+        // The database does not let us say anything about the order: the page will ask.
+        Err(_) => Progress::Done(Answer::refused(ProblemCode::DatabaseBusy)),
     }
 }
 
 async fn run(app: Arc<App>, confirm: Confirm, tell: oneshot::Sender<Progress>) {
-    let claimed = claim(&app, &confirm).await;
-    let (order, attempt) = match claimed {
+    let (order, attempt) = match claim(&app, &confirm).await {
         Ok(Claimed::Granted { order, attempt }) => (order, attempt),
         Ok(other) => {
             let _ = tell.send(Progress::Done(refusal(&app, other)));
@@ -125,9 +128,27 @@ async fn run(app: Arc<App>, confirm: Confirm, tell: oneshot::Sender<Progress>) {
             return;
         }
     };
+    let (line, call, slot) = match admit(&app, &attempt, confirm.deadline) {
+        Ok(admitted) => admitted,
+        Err(why) => {
+            metrics::not_sent(&attempt.gateway, why);
+            let answer = settle(&app, &attempt, Event::SendRefused(why), "").await;
+            let _ = tell.send(Progress::Done(answer));
+            return;
+        }
+    };
     let (finish, finished) = oneshot::channel();
-    let _ = tell.send(Progress::Claimed(app.order_state(&order), finished));
-    let answer = pay(&app, &attempt, confirm.deadline).await;
+    let _ = tell.send(Progress::Sending(app.order_state(&order), finished));
+    let (event, told) = event_of(send(&app, &line, &call, slot).await);
+    if told.alarm {
+        tracing::error!(
+            attempt = attempt.id.0,
+            status = told.status,
+            code = told.code,
+            "the gateway's answer needs an operator"
+        );
+    }
+    let answer = settle(&app, &attempt, event, &told_text(&told)).await;
     let _ = finish.send(answer);
 }
 
@@ -150,32 +171,21 @@ async fn claim(app: &App, confirm: &Confirm) -> Result<Claimed, StoreError> {
     app.store.claim(claim).await
 }
 
-/// Sends a claimed attempt once and records what became of it.
-async fn pay(app: &Arc<App>, attempt: &AttemptRecord, deadline: Deadline) -> Answer {
-    let Some(line) = app.line(&attempt.gateway) else {
-        // The gateway was taken out of the configuration while its window was open: nothing can be sent.
-        return settle(
-            app,
-            attempt,
-            Event::SendRefused(NotSent::Circuit),
-            "gateway not configured",
-        )
-        .await;
-    };
-    let outcome = match call_of(attempt) {
-        Some(call) => send(app, line, &call, deadline).await,
-        None => ConfirmOutcome::NotSent(NotSent::Circuit),
-    };
-    let (event, told) = event_of(outcome);
-    if told.alarm {
-        tracing::error!(
-            attempt = attempt.id.0,
-            status = told.status,
-            code = told.code,
-            "the gateway's answer needs an operator"
-        );
+/// What a claimed attempt needs to be sent: its gateway, its call and a slot. Refused for the deadline or the cap, at
+/// once and before a byte leaves; the deadline forbids a send, it never cancels one.
+fn admit(
+    app: &App,
+    attempt: &AttemptRecord,
+    deadline: Deadline,
+) -> Result<(Arc<Line>, ConfirmCall, Slot), NotSent> {
+    // A gateway taken out of the configuration while its window was open can be sent nothing.
+    let line = app.line(&attempt.gateway).ok_or(NotSent::Circuit)?;
+    let call = call_of(attempt).ok_or(NotSent::Circuit)?;
+    if deadline.passed(app.clock.now()) {
+        return Err(NotSent::Deadline);
     }
-    settle(app, attempt, event, &told_text(&told)).await
+    let slot = line.slots.try_take().ok_or(NotSent::Cap)?;
+    Ok((Arc::clone(line), call, slot))
 }
 
 fn call_of(attempt: &AttemptRecord) -> Option<ConfirmCall> {
@@ -187,24 +197,15 @@ fn call_of(attempt: &AttemptRecord) -> Option<ConfirmCall> {
     })
 }
 
-/// One send: refused for the deadline or the cap before a byte leaves, or one exchange under a slot.
-async fn send(app: &App, line: &Line, call: &ConfirmCall, deadline: Deadline) -> ConfirmOutcome {
-    let gateway = line.gateway.name();
-    // The deadline forbids a send; it never cancels one.
-    if deadline.passed(app.clock.now()) {
-        metrics::not_sent(gateway, NotSent::Deadline);
-        return ConfirmOutcome::NotSent(NotSent::Deadline);
-    }
-    let Some(slot) = line.slots.try_take() else {
-        metrics::not_sent(gateway, NotSent::Cap);
-        return ConfirmOutcome::NotSent(NotSent::Cap);
-    };
+/// One send under its slot.
+async fn send(app: &App, line: &Line, call: &ConfirmCall, slot: Slot) -> ConfirmOutcome {
     let outcome = line.gateway.confirm(call).await;
     drop(slot);
     match &outcome {
-        ConfirmOutcome::NotSent(why) => metrics::not_sent(gateway, *why),
+        ConfirmOutcome::NotSent(why) => metrics::not_sent(line.gateway.name(), *why),
+        // It answers: if it had been silent, recovery's next inquiry finds that out and wakes all that waits.
         ConfirmOutcome::Found(..) | ConfirmOutcome::Refused(_) => {
-            if line.note_answer() {
+            if line.is_silent() {
                 app.recovery.notify_one();
             }
         }

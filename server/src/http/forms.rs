@@ -26,15 +26,10 @@ pub(super) fn routes() -> Router<Web> {
         .route("/language", post(language))
 }
 
-/// Where a refused form leads: what the shopper needs to know is on the page that is rendered anew from the stored
-/// truth. Only a refusal for which there is no such page is shown as it is.
-fn page_or(refusal: Refusal, page: &str) -> Response {
-    match refusal.code() {
-        ProblemCode::OrderNotFound | ProblemCode::InvalidRequest | ProblemCode::OutOfStock => {
-            refusal.into_response()
-        }
-        _ => Redirect::to(page).into_response(),
-    }
+/// Where a refused form leads: to a page that is rendered anew from the stored truth and says in the shopper's words
+/// why nothing happened.
+fn page_with(refusal: &Refusal, page: &str) -> Response {
+    Redirect::to(&format!("{page}?notice={}", refusal.code())).into_response()
 }
 
 #[derive(Debug, Deserialize)]
@@ -49,8 +44,12 @@ async fn order(
     Form(form): Form<OrderForm>,
 ) -> Result<Response, Refusal> {
     let (owner, jar) = owner_or_new(&headers, &web);
-    let (order, _) = make_order(&web.app, owner, vec![(form.sku, form.quantity)]).await?;
-    Ok((jar, Redirect::to(&format!("/checkout/{order}"))).into_response())
+    Ok(
+        match make_order(&web.app, owner, vec![(form.sku, form.quantity)]).await {
+            Ok((order, _)) => (jar, Redirect::to(&format!("/checkout/{order}"))).into_response(),
+            Err(refusal) => page_with(&refusal, "/"),
+        },
+    )
 }
 
 /// Opens the payment window: the ready attempt's, however often it is pressed.
@@ -63,7 +62,7 @@ async fn pay(
     let here = format!("/checkout/{order}");
     let attempt = match open_attempt(&web.app, owner, &order, None).await {
         Ok(attempt) => attempt,
-        Err(refusal) => return Ok(page_or(refusal, &here)),
+        Err(refusal) => return Ok(page_with(&refusal, &here)),
     };
     Ok(Redirect::to(&window_url(&web.app, &attempt, &headers).await?).into_response())
 }
@@ -109,8 +108,12 @@ async fn confirm(
         Answer::Known(state) | Answer::InDoubt(state) => {
             Redirect::to(&latest_page(&web, &state.order_id, &reference).await?).into_response()
         }
-        Answer::Problem(code, reach, reason) => {
-            page_or(Refusal::of_send(code, reach, reason), &named(&reference))
+        // What became of a send is told by the page itself; why nothing was even claimed is stored nowhere.
+        Answer::Problem(_, Some(_), _) => {
+            Redirect::to(&latest_page(&web, &found.id, &reference).await?).into_response()
+        }
+        Answer::Problem(code, None, _) => {
+            page_with(&Refusal::new(code), &format!("/checkout/{}", found.id))
         }
     })
 }
