@@ -1,0 +1,243 @@
+//! The gateway without clock, network or threads: a call and the time in, what to do next out.
+//!
+//! A driver calls [`Engine::receive`], then follows the returned [`Next`]: waits and calls
+//! [`Engine::resume`], or ends the call. [`Engine::tick`] gives the webhooks that are due.
+
+mod books;
+mod call;
+mod outbox;
+mod plan;
+#[cfg(test)]
+mod tests;
+pub(crate) mod toss;
+mod work;
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use crate::idempotency::Idempotency;
+use crate::ledger::{Ledger, PerOperation};
+use crate::scenario::Scenario;
+use books::Books;
+pub use call::{Answer, Call, Gateway, NewPayment, Operation, Target};
+use outbox::Outbox;
+pub use outbox::Webhook;
+use plan::Throws;
+use work::{Stage, Work};
+
+/// Names one call while it is being worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CallId(u64);
+
+/// What the driver does next with a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Next {
+    /// Write this answer; the call is over.
+    Answer(Answer),
+    /// Reset the connection; the call is over.
+    Reset,
+    /// Call `resume` at this time.
+    Wait {
+        /// Unix milliseconds.
+        until_ms: u64,
+    },
+    /// Call `resume` after the next change of the scenario.
+    Hold,
+    /// The call was given up; there is nobody to answer.
+    Gone,
+}
+
+/// The whole gateway.
+#[derive(Debug)]
+pub struct Engine {
+    secret_key: String,
+    scenario: Scenario,
+    dice: ChaCha8Rng,
+    webhook_dice: ChaCha8Rng,
+    books: Books,
+    idempotency: Idempotency,
+    outbox: Outbox,
+    work: HashMap<CallId, Work>,
+    /// Calls not answered yet, held ones included.
+    in_flight: PerOperation<u64>,
+    /// Calls whose work began.
+    working: PerOperation<u64>,
+    /// The second, and the calls in it.
+    rate: PerOperation<(u64, u64)>,
+    calls: u64,
+}
+
+impl Engine {
+    /// A healthy gateway with one merchant.
+    pub fn new(secret_key: &str, seed: u64, now_ms: u64) -> Self {
+        let (dice, webhook_dice) = seeded(seed);
+        Self {
+            secret_key: secret_key.to_owned(),
+            scenario: Scenario::default(),
+            dice,
+            webhook_dice,
+            books: Books::new(seed, now_ms),
+            idempotency: Idempotency::default(),
+            outbox: Outbox::default(),
+            work: HashMap::new(),
+            in_flight: PerOperation::default(),
+            working: PerOperation::default(),
+            rate: PerOperation::default(),
+            calls: 0,
+        }
+    }
+
+    /// The scenario in force.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// Replaces the scenario; a seed in it starts the randomness anew.
+    pub fn set_scenario(&mut self, scenario: Scenario) {
+        if let Some(seed) = scenario.seed {
+            (self.dice, self.webhook_dice) = seeded(seed);
+        }
+        self.scenario = scenario;
+    }
+
+    /// The ledger as it stands.
+    pub fn ledger(&self) -> Ledger {
+        self.books.snapshot()
+    }
+
+    /// Starts the counting anew; payments, keys and calls in flight stay.
+    pub fn reset_ledger(&mut self) {
+        self.books.reset_ledger();
+        for (operation, count) in [
+            (Operation::Confirm, self.in_flight.confirm),
+            (Operation::Get, self.in_flight.get),
+            (Operation::Cancel, self.in_flight.cancel),
+            (Operation::Window, self.in_flight.window),
+        ] {
+            self.books.ledger.in_flight(operation, count);
+        }
+    }
+
+    /// Makes an authenticated payment and gives its key.
+    pub fn authenticate(&mut self, gateway: Gateway, new: NewPayment, now_ms: u64) -> String {
+        self.books.authenticate(gateway, new, now_ms)
+    }
+
+    /// Takes in a call. While the scenario is not `up` it is reset and counted nowhere.
+    pub fn receive(&mut self, call: Call, now_ms: u64) -> (CallId, Next) {
+        self.calls += 1;
+        let id = CallId(self.calls);
+        if !self.scenario.up {
+            return (id, Next::Reset);
+        }
+        let operation = call.operation();
+        self.books.expire(self.scenario.confirm_window_ms, now_ms);
+        self.books.ledger.received(operation);
+        let mut confirming = None;
+        if operation == Operation::Confirm {
+            let names = toss::confirm_names(&call.body);
+            let (order, key) = (names.order_id.as_deref(), call.idempotency_key.as_deref());
+            self.books.ledger.confirm_received(order, key, now_ms);
+            confirming = names
+                .payment_key
+                .filter(|key| self.books.confirm_began(key));
+        }
+        let work = Work {
+            call,
+            operation,
+            throws: Throws::draw(&mut self.dice),
+            stage: Stage::Arrived,
+            identity: None,
+            confirming,
+            in_flight: false,
+            working: false,
+        };
+        (id, self.drive(id, work, now_ms))
+    }
+
+    /// Goes on with a call whose wait is over.
+    pub fn resume(&mut self, id: CallId, now_ms: u64) -> Next {
+        match self.work.remove(&id) {
+            Some(work) => self.drive(id, work, now_ms),
+            None => Next::Gone,
+        }
+    }
+
+    /// The caller hung up; true when the call was given up for it, unbooked.
+    pub fn hang_up(&mut self, id: CallId) -> bool {
+        let goes_on = match self.work.get(&id).map(|work| &work.stage) {
+            // A stopped gateway never read the request, so nothing is left of it.
+            Some(Stage::Arrived) => false,
+            Some(Stage::Working { .. }) => self.scenario.continue_after_disconnect,
+            Some(Stage::Booked { .. }) | None => true,
+        };
+        if goes_on {
+            return false;
+        }
+        if let Some(mut work) = self.work.remove(&id) {
+            self.count(&work).dropped += 1;
+            self.close(&mut work);
+        }
+        true
+    }
+
+    /// Expires what is due and gives the webhooks to send now.
+    pub fn tick(&mut self, now_ms: u64) -> Vec<Webhook> {
+        self.books.expire(self.scenario.confirm_window_ms, now_ms);
+        self.tell_changes(now_ms);
+        self.outbox.due(now_ms)
+    }
+
+    /// When `tick` has something to do next.
+    pub fn next_due(&self) -> Option<u64> {
+        let expiry = self.books.next_expiry(self.scenario.confirm_window_ms);
+        [expiry, self.outbox.next_due()].into_iter().flatten().min()
+    }
+
+    /// A try of a webhook ended.
+    pub fn webhook_tried(&mut self, webhook: Webhook, ok: bool, now_ms: u64) {
+        self.outbox
+            .tried(webhook, ok, &self.scenario.webhooks, now_ms);
+    }
+
+    /// Queues a webhook about a payment (by key, else by order) now, past all switches.
+    pub fn tell(&mut self, key: Option<&str>, order: Option<&str>, now_ms: u64) -> bool {
+        let by_key = key.and_then(|key| self.books.payment(key));
+        let found = by_key.or_else(|| order.and_then(|order| self.books.of_order(order)));
+        let Some(payment) = found else { return false };
+        let (gateway, body) = (payment.gateway, toss::wire::status_changed(payment, now_ms));
+        self.tell_raw(gateway, body.into(), now_ms);
+        true
+    }
+
+    /// Queues a webhook with any body now, past all switches.
+    pub fn tell_raw(&mut self, gateway: Gateway, body: Bytes, now_ms: u64) {
+        let id = self.books.fresh("whtrans_");
+        self.outbox.push(now_ms, Webhook::new(id, gateway, body));
+    }
+
+    fn tell_changes(&mut self, now_ms: u64) {
+        for key in self.books.take_changed() {
+            let id = self.books.fresh("whtrans_");
+            let Some(payment) = self.books.payment(&key) else {
+                continue;
+            };
+            let body = toss::wire::status_changed(payment, now_ms);
+            let webhook = Webhook::new(id, payment.gateway, body.into());
+            let switches = &self.scenario.webhooks;
+            self.outbox
+                .add(webhook, switches, &mut self.webhook_dice, now_ms);
+        }
+    }
+}
+
+/// Two streams of one seed, so that webhooks do not shift what happens to calls.
+fn seeded(seed: u64) -> (ChaCha8Rng, ChaCha8Rng) {
+    let mut webhooks = ChaCha8Rng::seed_from_u64(seed);
+    webhooks.set_stream(1);
+    (ChaCha8Rng::seed_from_u64(seed), webhooks)
+}

@@ -1,0 +1,148 @@
+//! The control API: scenario, ledger, payments and webhooks by hand.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use bytes::Bytes;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::engine::{Gateway, NewPayment};
+use crate::ledger::Ledger;
+use crate::scenario::Scenario;
+use crate::serve::Shared;
+
+pub(super) fn router() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/_control/health", get(health))
+        .route("/_control/payments", post(authenticate))
+        .route("/_control/scenario", get(scenario).put(set_scenario))
+        .route("/_control/ledger", get(ledger).delete(reset_ledger))
+        .route("/_control/webhooks", post(send_webhook))
+}
+
+/// A refusal, with what to mend.
+struct Refused(StatusCode, String);
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        (self.0, Json(json!({"error": self.1}))).into_response()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct PaymentWanted {
+    order_id: String,
+    amount: u64,
+    #[serde(default)]
+    gateway: Gateway,
+    #[serde(default)]
+    order_name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WebhookWanted {
+    order_id: Option<String>,
+    payment_key: Option<String>,
+    #[serde(default)]
+    gateway: Gateway,
+    /// Sent as it stands; a string is sent without its quotes.
+    forged: Option<Value>,
+}
+
+async fn health(State(shared): State<Arc<Shared>>) -> Json<Value> {
+    let up = shared.engine(|engine, _| engine.scenario().up);
+    Json(json!({"status": "ok", "up": up}))
+}
+
+async fn authenticate(
+    State(shared): State<Arc<Shared>>,
+    body: Bytes,
+) -> Result<Json<Value>, Refused> {
+    let PaymentWanted {
+        order_id,
+        amount,
+        gateway,
+        order_name,
+    } = read(&body)?;
+    let new = NewPayment {
+        order_id,
+        order_name,
+        amount,
+    };
+    let key = shared.engine(|engine, now_ms| engine.authenticate(gateway, new, now_ms));
+    Ok(Json(json!({"paymentKey": key})))
+}
+
+async fn scenario(State(shared): State<Arc<Shared>>) -> Json<Scenario> {
+    Json(shared.engine(|engine, _| engine.scenario().clone()))
+}
+
+async fn set_scenario(
+    State(shared): State<Arc<Shared>>,
+    body: Bytes,
+) -> Result<Json<Scenario>, Refused> {
+    let wanted = Scenario::from_json(&body).map_err(|why| Refused(StatusCode::BAD_REQUEST, why))?;
+    let set = shared.set_scenario(wanted.clone()).await;
+    set.map_err(|error| {
+        Refused(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("could not listen again: {error}"),
+        )
+    })?;
+    Ok(Json(wanted))
+}
+
+async fn ledger(State(shared): State<Arc<Shared>>) -> Json<Ledger> {
+    Json(shared.engine(|engine, _| engine.ledger()))
+}
+
+async fn reset_ledger(State(shared): State<Arc<Shared>>) -> StatusCode {
+    shared.engine(|engine, _| engine.reset_ledger());
+    StatusCode::NO_CONTENT
+}
+
+async fn send_webhook(
+    State(shared): State<Arc<Shared>>,
+    body: Bytes,
+) -> Result<(StatusCode, Json<Value>), Refused> {
+    let wanted: WebhookWanted = read(&body)?;
+    if shared.webhook_url().is_none() {
+        return Err(Refused(
+            StatusCode::BAD_REQUEST,
+            "started without a webhook URL".to_owned(),
+        ));
+    }
+    let (key, order) = (wanted.payment_key.as_deref(), wanted.order_id.as_deref());
+    match (wanted.forged, key.or(order)) {
+        (Some(forged), None) => {
+            let raw = match forged {
+                Value::String(text) => text,
+                other => other.to_string(),
+            };
+            shared.engine(|engine, now_ms| engine.tell_raw(wanted.gateway, raw.into(), now_ms));
+        }
+        (None, Some(_)) => {
+            if !shared.engine(|engine, now_ms| engine.tell(key, order, now_ms)) {
+                return Err(Refused(StatusCode::NOT_FOUND, "no such payment".to_owned()));
+            }
+        }
+        (Some(_), Some(_)) | (None, None) => {
+            let why = "give orderId, paymentKey or forged".to_owned();
+            return Err(Refused(StatusCode::BAD_REQUEST, why));
+        }
+    }
+    Ok((StatusCode::ACCEPTED, Json(json!({}))))
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
+    serde_json::from_slice(body)
+        .map_err(|error| Refused(StatusCode::BAD_REQUEST, error.to_string()))
+}
