@@ -3,6 +3,10 @@
 //! An unknown outcome is a value, never an error: nothing here returns `Result`, so no `?` can turn "we do not know"
 //! into "it failed".
 
+mod meter;
+pub mod slots;
+pub mod toss;
+
 use async_trait::async_trait;
 use payment::attempt::Finding;
 use payment::id::{GatewayName, GatewayOrderId, IdempotencyKey, PaymentKey};

@@ -1,0 +1,301 @@
+//! Toss Payments. Must not know: orders, our own HTTP, the database, when to send again.
+
+mod client;
+mod outcome;
+mod wire;
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use payment::id::{GatewayName, GatewayOrderId, PaymentKey};
+use payment::time::Millis;
+use reqwest::Url;
+
+use super::meter::{self, Meter, Operation};
+use super::{
+    CancelCall, CancelOutcome, Capabilities, ConfirmCall, ConfirmOutcome, Gateway, InquiryOutcome,
+    Told, WindowRequest,
+};
+use client::{Client, Post};
+use outcome::LookedUp;
+use wire::{CancelBody, ConfirmBody};
+
+/// For how long a key may be used again. Toss keeps one for 15 days "counted from the day of first use"; the last day is
+/// left out because it does not say when that day ends.
+const IDEMPOTENCY: Millis = Millis::from_secs(14 * 24 * 3_600);
+/// Toss's limit of `cancelReason`, in characters.
+const REASON_LIMIT: usize = 200;
+/// Toss's limit of `orderName`, in characters.
+const ORDER_NAME_LIMIT: usize = 100;
+
+/// The shop's secret key; never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Hides a text.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// What is needed to speak to Toss Payments for one shop.
+#[derive(Debug, Clone)]
+pub struct TossConfig {
+    /// The short name: a label, and the `gateway` in addresses.
+    pub name: GatewayName,
+    /// `https://api.tosspayments.com`, or a fake that speaks its wire.
+    pub base_url: String,
+    /// The payment window's page.
+    pub window_url: String,
+    /// The public half of the shop's keys.
+    pub client_key: String,
+    /// The secret half.
+    pub secret_key: Secret,
+    /// For a confirm or a cancel, from starting to connect to the last byte of the answer.
+    pub pg_timeout: Millis,
+    /// To connect; the smaller of the two counts.
+    pub connect_timeout: Millis,
+    /// For one look-up, likewise; see [`TossConfig::INQUIRY_TIMEOUT`].
+    pub inquiry_timeout: Millis,
+    /// How long after authentication a confirm is still accepted.
+    pub confirm_window: Millis,
+}
+
+impl TossConfig {
+    /// The inquiry timeout unless set: a look-up moves no money, so it need not wait as long as a confirm.
+    pub const INQUIRY_TIMEOUT: Millis = Millis::from_secs(10);
+}
+
+/// Why a configuration cannot be used. Never holds the secret.
+#[derive(Debug, thiserror::Error)]
+pub enum TossConfigError {
+    /// An address that cannot be called.
+    #[error("{setting} must be an http or https address without query, fragment or user")]
+    BadUrl {
+        /// Which one.
+        setting: &'static str,
+    },
+    /// The secret key is empty or holds characters that no key has.
+    #[error("the secret key must be visible ASCII without a colon")]
+    BadSecret,
+    /// A time that would end every call before it begins.
+    #[error("{setting} must be at least {least}, not {given}")]
+    TooShort {
+        /// Which one.
+        setting: &'static str,
+        /// The least.
+        least: Millis,
+        /// What it was.
+        given: Millis,
+    },
+    /// The HTTP client could not be made.
+    #[error("making the HTTP client for Toss Payments")]
+    Client(#[source] reqwest::Error),
+}
+
+/// The adapter.
+#[derive(Debug)]
+pub struct Toss {
+    name: GatewayName,
+    capabilities: Capabilities,
+    client: Client,
+    window: Url,
+    client_key: String,
+    pg_timeout: Millis,
+    inquiry_timeout: Millis,
+}
+
+impl Toss {
+    /// An adapter that calls nobody yet.
+    ///
+    /// # Errors
+    /// [`TossConfigError`] when an address, the secret or a time cannot be used.
+    pub fn new(config: TossConfig) -> Result<Self, TossConfigError> {
+        let base = address("base_url", &config.base_url)?;
+        let window = address("window_url", &config.window_url)?;
+        let secret = config.secret_key.expose();
+        // A colon would end the user name in basic authentication.
+        if secret.is_empty() || !secret.bytes().all(|b| b.is_ascii_graphic() && b != b':') {
+            return Err(TossConfigError::BadSecret);
+        }
+        for (setting, given) in [
+            ("pg_timeout", config.pg_timeout),
+            ("connect_timeout", config.connect_timeout),
+            ("inquiry_timeout", config.inquiry_timeout),
+        ] {
+            if given < LEAST_TIMEOUT {
+                return Err(TossConfigError::TooShort {
+                    setting,
+                    least: LEAST_TIMEOUT,
+                    given,
+                });
+            }
+        }
+        let connect = connect_limit(config.connect_timeout, config.pg_timeout);
+        Ok(Self {
+            client: Client::new(base, &config.secret_key, connect)?,
+            name: config.name,
+            capabilities: Capabilities {
+                idempotency: Some(IDEMPOTENCY),
+                inquiry_by_order: true,
+                confirm_window: config.confirm_window,
+                partial_cancel: true,
+            },
+            window,
+            client_key: config.client_key,
+            pg_timeout: config.pg_timeout,
+            inquiry_timeout: config.inquiry_timeout,
+        })
+    }
+
+    async fn look_up(
+        &self,
+        path: &[&str],
+        key: Option<&PaymentKey>,
+        order: &GatewayOrderId,
+    ) -> LookedUp {
+        match self.client.get(path, self.inquiry_timeout).await {
+            Some(heard) => outcome::looked_up(key, order, heard),
+            None => LookedUp::Absent(unaddressable()),
+        }
+    }
+
+    async fn find(&self, key: Option<&PaymentKey>, order: &GatewayOrderId) -> InquiryOutcome {
+        if let Some(key) = key {
+            let path = ["v1", "payments", key.as_str()];
+            match self.look_up(&path, Some(key), order).await {
+                LookedUp::Settled(outcome) => return outcome,
+                // Only both routes together prove that nothing is there.
+                LookedUp::Absent(_) => {}
+            }
+        }
+        let path = ["v1", "payments", "orders", order.as_str()];
+        match self.look_up(&path, key, order).await {
+            LookedUp::Settled(outcome) => outcome,
+            LookedUp::Absent(told) => {
+                let finding = payment::attempt::Finding::NotFound { settled: false };
+                InquiryOutcome::Found(finding, told)
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Gateway for Toss {
+    fn name(&self) -> &GatewayName {
+        &self.name
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn confirm(&self, call: &ConfirmCall) -> ConfirmOutcome {
+        let meter = Meter::start(&self.name, Operation::Confirm);
+        let body = ConfirmBody {
+            payment_key: call.payment_key.as_str(),
+            order_id: call.gateway_order_id.as_str(),
+            amount: call.amount.get(),
+        };
+        let post = Post {
+            idempotency_key: &call.idempotency_key,
+            body: &body,
+        };
+        let path = ["v1", "payments", "confirm"];
+        let heard = self.client.post(&path, post, self.pg_timeout).await;
+        // The path is fixed and the base was checked, so there always is an address; without one nothing was sent.
+        let outcome = outcome::confirmed(call, heard.unwrap_or(wire::Heard::NotConnected));
+        meter.end(meter::confirm_label(&outcome));
+        outcome
+    }
+
+    async fn inquire(&self, key: Option<&PaymentKey>, order: &GatewayOrderId) -> InquiryOutcome {
+        let meter = Meter::start(&self.name, Operation::Inquire);
+        let outcome = self.find(key, order).await;
+        meter.end(meter::inquiry_label(&outcome));
+        outcome
+    }
+
+    async fn cancel(&self, call: &CancelCall) -> CancelOutcome {
+        let meter = Meter::start(&self.name, Operation::Cancel);
+        let reason: String = call.reason.chars().take(REASON_LIMIT).collect();
+        let body = CancelBody {
+            cancel_reason: &reason,
+            cancel_amount: call.amount.map(payment::money::Won::get),
+            refundable_amount: call.balance.map(payment::money::Won::get),
+        };
+        let post = Post {
+            idempotency_key: &call.idempotency_key,
+            body: &body,
+        };
+        let path = ["v1", "payments", call.payment_key.as_str(), "cancel"];
+        let outcome = match self.client.post(&path, post, self.pg_timeout).await {
+            Some(heard) => outcome::canceled(call, heard),
+            None => CancelOutcome::Unknown(unaddressable()),
+        };
+        meter.end(meter::cancel_label(&outcome));
+        outcome
+    }
+
+    fn window_url(&self, request: &WindowRequest) -> String {
+        let order_name: String = request.order_name.chars().take(ORDER_NAME_LIMIT).collect();
+        let mut url = self.window.clone();
+        url.query_pairs_mut()
+            .append_pair("gateway", self.name.as_str())
+            .append_pair("clientKey", &self.client_key)
+            .append_pair("orderId", request.gateway_order_id.as_str())
+            .append_pair("orderName", &order_name)
+            .append_pair("amount", &request.amount.to_string())
+            .append_pair("successUrl", &request.success_url)
+            .append_pair("failUrl", &request.fail_url);
+        url.into()
+    }
+
+    fn window_origin(&self) -> String {
+        self.window.origin().ascii_serialization()
+    }
+}
+
+/// Less than this is no timeout but a mistake of units.
+const LEAST_TIMEOUT: Millis = Millis::new(10);
+
+/// How long to try to connect: the smaller of the two times, and a little less than the whole, so that a connect which
+/// fails at its limit is seen as that (not sent) before the whole call ends (may have been sent).
+fn connect_limit(connect: Millis, whole: Millis) -> Duration {
+    let margin = Millis::new((whole.get() / 20).clamp(2, 100));
+    connect.min(whole.less(margin)).to_duration()
+}
+
+fn address(setting: &'static str, text: &str) -> Result<Url, TossConfigError> {
+    let bad = || TossConfigError::BadUrl { setting };
+    let url = Url::parse(text).map_err(|_| bad())?;
+    let plain = url.query().is_none() && url.fragment().is_none();
+    let nobody = url.username().is_empty() && url.password().is_none();
+    if matches!(url.scheme(), "http" | "https") && url.has_host() && plain && nobody {
+        Ok(url)
+    } else {
+        Err(bad())
+    }
+}
+
+/// A key that no address can name (`.`, `..`): Toss never made it.
+fn unaddressable() -> Told {
+    Told {
+        status: None,
+        code: "unaddressable_key".to_owned(),
+        alarm: true,
+    }
+}
