@@ -299,3 +299,63 @@ fn unaddressable() -> Told {
         alarm: true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> TossConfig {
+        TossConfig {
+            name: GatewayName::parse("toss").unwrap(),
+            base_url: "https://api.tosspayments.com".to_owned(),
+            window_url: "http://127.0.0.1:3900/window".to_owned(),
+            client_key: "test_ck_1".to_owned(),
+            secret_key: Secret::new("test_sk_1"),
+            pg_timeout: Millis::from_secs(60),
+            connect_timeout: Millis::from_secs(3),
+            inquiry_timeout: TossConfig::INQUIRY_TIMEOUT,
+            confirm_window: Millis::from_secs(600),
+        }
+    }
+
+    #[test]
+    fn a_connect_always_ends_before_the_whole_call() {
+        let limit = |connect, whole| connect_limit(Millis::new(connect), Millis::new(whole));
+        assert_eq!(limit(3_000, 60_000), Duration::from_secs(3));
+        assert_eq!(limit(60_000, 60_000), Duration::from_millis(59_900));
+        assert_eq!(limit(3_000, 300), Duration::from_millis(285));
+        assert_eq!(limit(10, 10), Duration::from_millis(8));
+    }
+
+    #[test]
+    fn a_configuration_that_cannot_work_is_refused_and_no_error_or_debug_shows_the_secret() {
+        let bad_url = |url: &str| TossConfig {
+            base_url: url.to_owned(),
+            ..config()
+        };
+        for broken in [
+            bad_url("api.tosspayments.com"),
+            bad_url("ftp://api.tosspayments.com"),
+            bad_url("https://user:secret@api.tosspayments.com"),
+            bad_url("https://api.tosspayments.com?a=1"),
+            TossConfig {
+                secret_key: Secret::new(""),
+                ..config()
+            },
+            TossConfig {
+                secret_key: Secret::new("test_sk:1"),
+                ..config()
+            },
+            TossConfig {
+                pg_timeout: Millis::new(9),
+                ..config()
+            },
+        ] {
+            assert!(!format!("{broken:?}").contains("test_sk"));
+            let error = Toss::new(broken).unwrap_err();
+            assert!(!error.to_string().contains("secret@"), "{error}");
+        }
+        let toss = Toss::new(config()).unwrap();
+        assert!(!format!("{toss:?}").contains("test_sk"));
+    }
+}

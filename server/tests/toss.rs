@@ -1,0 +1,12 @@
+//! The Toss Payments adapter over real sockets: against the fake gateway, and against peers that break mid-call.
+
+#[path = "toss/bench.rs"]
+mod bench;
+#[path = "toss/broken_wire.rs"]
+mod broken_wire;
+#[path = "toss/fake.rs"]
+mod fake;
+#[path = "toss/measured.rs"]
+mod measured;
+#[path = "toss/rows.rs"]
+mod rows;
