@@ -1,5 +1,10 @@
 //! The Toss Payments adapter over real sockets: against the fake gateway, and against peers that break mid-call.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail their test by panicking"
+)]
+
 #[path = "toss/bench.rs"]
 mod bench;
 #[path = "toss/broken_wire.rs"]
