@@ -115,7 +115,7 @@ fn line(settings: &GatewaySettings, config: &Config) -> anyhow::Result<Arc<Line>
         secret_key: settings.secret_key.clone(),
         pg_timeout: config.times.pg_timeout,
         connect_timeout: config.times.pg_connect_timeout,
-        inquiry_timeout: crate::gateway::toss::INQUIRY_TIMEOUT,
+        inquiry_timeout: TossConfig::INQUIRY_TIMEOUT,
         confirm_window: config.times.confirm_window,
     })
     .with_context(|| format!("setting up the gateway {}", settings.name))?;

@@ -1,138 +1,188 @@
-//! The cap on confirms in flight: a slot is taken at once or not at all, never queued for.
+//! The cap on confirms in flight at one gateway: full means refused at once, never queued.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-#[derive(Debug, Default)]
-struct Counts {
+/// The slots of one gateway; clones share them.
+#[derive(Debug, Clone)]
+pub struct Slots {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    cap: Option<u32>,
     in_flight: AtomicU32,
     peak: AtomicU32,
 }
 
-/// The slots of one gateway.
-#[derive(Debug, Clone)]
-pub struct Slots {
-    cap: Option<u32>,
-    counts: Arc<Counts>,
-}
-
-/// One taken slot; free again when dropped, however that comes about.
+/// One confirm's place; dropping it gives the place back.
+#[must_use = "a slot is given back as soon as it is dropped"]
 #[derive(Debug)]
-#[must_use]
 pub struct Slot {
-    counts: Arc<Counts>,
+    shared: Arc<Shared>,
 }
 
 impl Slots {
-    /// As many slots as the cap; `None` is no cap.
+    /// As many slots as `cap` says; `None` counts without ever refusing.
     #[must_use]
     pub fn new(cap: Option<u32>) -> Self {
         Self {
-            cap,
-            counts: Arc::default(),
+            shared: Arc::new(Shared {
+                cap,
+                in_flight: AtomicU32::new(0),
+                peak: AtomicU32::new(0),
+            }),
         }
     }
 
-    /// Takes a slot if one is free.
-    #[must_use]
+    /// Takes a slot for a first send; `None` at once when all are taken.
     pub fn try_take(&self) -> Option<Slot> {
-        self.try_take_if_free(1)
+        self.try_take_leaving(0)
     }
 
-    /// Takes a slot if at least `reserve` are free at that moment: the test and the take are one atomic step.
-    #[must_use]
+    /// Takes a slot for a resend, only if at least `reserve` slots are free at that moment (the one taken included).
+    ///
+    /// Test and take are one atomic step, so two resends can never both count on the same free slots.
     pub fn try_take_leaving(&self, reserve: u32) -> Option<Slot> {
-        self.try_take_if_free(reserve.max(1))
-    }
-
-    fn try_take_if_free(&self, needed: u32) -> Option<Slot> {
-        let most = self
-            .cap
-            .map_or(Some(u32::MAX - 1), |cap| cap.checked_sub(needed))?;
-        let taken =
-            self.counts
-                .in_flight
-                .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
-                    (now <= most).then(|| now + 1)
-                });
-        let now = taken.ok()? + 1;
-        self.counts.peak.fetch_max(now, Ordering::Relaxed);
+        let shared = &self.shared;
+        // Without a reserve the slot itself must still be free.
+        let needed = reserve.max(1);
+        let taken = shared
+            .in_flight
+            .try_update(Ordering::AcqRel, Ordering::Acquire, |in_flight| {
+                let free = match shared.cap {
+                    Some(cap) => cap.saturating_sub(in_flight),
+                    None => u32::MAX - in_flight,
+                };
+                (free >= needed).then(|| in_flight + 1)
+            })
+            .ok()?;
+        shared.peak.fetch_max(taken + 1, Ordering::AcqRel);
         Some(Slot {
-            counts: Arc::clone(&self.counts),
+            shared: Arc::clone(shared),
         })
     }
 
-    /// Slots in use now.
+    /// How many slots are taken now.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        self.counts.in_flight.load(Ordering::Acquire)
+        self.shared.in_flight.load(Ordering::Acquire)
     }
 
-    /// The most that were ever in use at once.
+    /// The most slots that were ever taken at once.
     #[must_use]
     pub fn peak(&self) -> u32 {
-        self.counts.peak.load(Ordering::Relaxed)
+        self.shared.peak.load(Ordering::Acquire)
     }
 
-    /// The cap.
+    /// How many slots there are; `None` is no cap.
     #[must_use]
-    pub const fn cap(&self) -> Option<u32> {
-        self.cap
+    pub fn cap(&self) -> Option<u32> {
+        self.shared.cap
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.counts.in_flight.fetch_sub(1, Ordering::AcqRel);
+        self.shared.in_flight.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
     use super::*;
 
     #[test]
     fn a_full_cap_refuses_at_once_and_a_dropped_slot_is_free_again() {
         let slots = Slots::new(Some(2));
-        let (first, second) = (slots.try_take(), slots.try_take());
-        assert!(first.is_some() && second.is_some() && slots.try_take().is_none());
+        let first = slots.try_take().unwrap();
+        let second = slots.try_take().unwrap();
+        assert!(slots.try_take().is_none());
+        assert_eq!((slots.in_flight(), slots.peak()), (2, 2));
         drop(first);
-        assert!(slots.try_take().is_some());
-        assert_eq!(slots.peak(), 2);
+        assert_eq!(slots.in_flight(), 1);
+        let third = slots.try_take();
+        assert!(third.is_some());
+        drop((second, third));
+        assert_eq!((slots.in_flight(), slots.peak()), (0, 2));
     }
 
     #[test]
-    fn a_resend_needs_the_reserve_free_before_it_takes_its_own() {
+    fn a_resend_needs_the_reserve_free_and_a_first_send_does_not() {
         let slots = Slots::new(Some(5));
-        let held: Vec<_> = (0..2).map(|_| slots.try_take()).collect();
+        let _first = slots.try_take().unwrap();
+        // Four are free: exactly the reserve.
+        let resend = slots.try_take_leaving(4);
+        assert!(resend.is_some());
         assert!(slots.try_take_leaving(4).is_none());
-        assert!(slots.try_take_leaving(3).is_some());
-        assert_eq!(held.len(), 2);
+        assert!(slots.try_take().is_some());
+        drop(resend);
+        assert!(slots.try_take_leaving(4).is_some());
     }
 
     #[test]
-    fn threads_never_exceed_the_cap() {
-        let slots = Slots::new(Some(3));
-        std::thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
-                    for _ in 0..5_000 {
-                        if let Some(slot) = slots.try_take() {
-                            assert!(slots.in_flight() <= 3);
-                            drop(slot);
-                        }
-                    }
-                });
-            }
-        });
-        assert_eq!(slots.in_flight(), 0);
-        assert!(slots.peak() <= 3);
+    fn no_reserve_never_means_more_than_the_cap_and_no_slots_means_none() {
+        assert!(Slots::new(Some(0)).try_take_leaving(0).is_none());
+        let slots = Slots::new(Some(1));
+        let _only = slots.try_take_leaving(0).unwrap();
+        assert!(slots.try_take_leaving(0).is_none());
     }
 
     #[test]
-    fn without_a_cap_every_slot_is_had() {
+    fn without_a_cap_everything_is_counted_and_nothing_refused() {
         let slots = Slots::new(None);
-        let held: Vec<_> = (0..1_000).filter_map(|_| slots.try_take()).collect();
-        assert_eq!(held.len(), 1_000);
+        let taken: Vec<_> = (0..1_000)
+            .map(|_| slots.try_take_leaving(100).unwrap())
+            .collect();
+        assert_eq!((slots.cap(), slots.in_flight()), (None, 1_000));
+        drop(taken);
+        assert_eq!((slots.in_flight(), slots.peak()), (0, 1_000));
+    }
+
+    #[test]
+    fn many_threads_never_exceed_the_cap_and_all_slots_come_back() {
+        const THREADS: usize = 8;
+        const CAP: u32 = 3;
+        let slots = Slots::new(Some(CAP));
+        let holding = AtomicU32::new(0);
+        let start = Barrier::new(THREADS);
+        let granted: u32 = thread::scope(|scope| {
+            let workers: Vec<_> = (0..THREADS)
+                .map(|worker| {
+                    let (slots, holding, start) = (slots.clone(), &holding, &start);
+                    scope.spawn(move || {
+                        start.wait();
+                        let mut granted = 0;
+                        for round in 0..2_000 {
+                            let reserve = u32::try_from((worker + round) % 3).unwrap();
+                            if let Some(slot) = slots.try_take_leaving(reserve) {
+                                // Counted apart from the slots, so that they cannot vouch for themselves.
+                                let now = holding.fetch_add(1, Ordering::SeqCst) + 1;
+                                assert!(now <= CAP, "{now} slots were held at once");
+                                thread::yield_now();
+                                holding.fetch_sub(1, Ordering::SeqCst);
+                                drop(slot);
+                                granted += 1;
+                            }
+                        }
+                        granted
+                    })
+                })
+                .collect();
+            workers
+                .into_iter()
+                .map(|worker| worker.join().unwrap())
+                .sum()
+        });
+        assert!(granted > 0);
+        assert!(slots.peak() <= CAP);
+        assert_eq!(slots.in_flight(), 0);
+        let all: Vec<_> = (0..CAP).map(|_| slots.try_take().unwrap()).collect();
+        assert!(slots.try_take().is_none());
+        drop(all);
     }
 }

@@ -1,124 +1,173 @@
-//! Toss Payments: the adapter as a whole. What each answer means is in `outcome`, the wire's shapes in `wire`, the
-//! exchange itself in `client`.
-
-use async_trait::async_trait;
-use payment::attempt::Finding;
-use payment::id::{GatewayName, GatewayOrderId, PaymentKey};
-use payment::reach::NotSent;
-use payment::time::Millis;
-use reqwest::{Method, Url};
-
-use super::secret::Secret;
-use super::{
-    CancelCall, CancelOutcome, Capabilities, ConfirmCall, ConfirmOutcome, Gateway, InquiryOutcome,
-    Told, WindowRequest,
-};
+//! Toss Payments. Must not know: orders, our own HTTP, the database, when to send again.
 
 mod client;
 mod outcome;
 mod wire;
 
-use client::{Client, Exchange};
+use std::time::Duration;
 
-/// How long an inquiry may take: it moves no money, so it can simply be asked again.
-pub const INQUIRY_TIMEOUT: Millis = Millis::from_secs(10);
-/// Toss remembers an idempotency key for 15 days; a day is left as margin.
-const KEY_LIFE: Millis = Millis::from_secs(14 * 24 * 3_600);
+use async_trait::async_trait;
+use payment::id::{GatewayName, GatewayOrderId, PaymentKey};
+use payment::time::Millis;
+use reqwest::Url;
 
-/// What the adapter needs to know.
+use super::meter::{self, Meter, Operation};
+use super::secret::Secret;
+use super::{
+    CancelCall, CancelOutcome, Capabilities, ConfirmCall, ConfirmOutcome, Gateway, InquiryOutcome,
+    Told, WindowRequest,
+};
+use client::{Client, Post};
+use outcome::LookedUp;
+use wire::{CancelBody, ConfirmBody};
+
+/// For how long a key may be used again. Toss keeps one for 15 days "counted from the day of first use"; the last day is
+/// left out because it does not say when that day ends.
+const IDEMPOTENCY: Millis = Millis::from_secs(14 * 24 * 3_600);
+/// Toss's limit of `cancelReason`, in characters.
+const REASON_LIMIT: usize = 200;
+/// Toss's limit of `orderName`, in characters.
+const ORDER_NAME_LIMIT: usize = 100;
+
+/// What is needed to speak to Toss Payments for one shop.
 #[derive(Debug, Clone)]
 pub struct TossConfig {
-    /// Its short name.
+    /// The short name: a label, and the `gateway` in addresses.
     pub name: GatewayName,
-    /// The API's address.
+    /// `https://api.tosspayments.com`, or a fake that speaks its wire.
     pub base_url: String,
-    /// The payment window's address.
+    /// The payment window's page.
     pub window_url: String,
-    /// The public key.
+    /// The public half of the shop's keys.
     pub client_key: String,
-    /// The secret key.
+    /// The secret half.
     pub secret_key: Secret,
-    /// From starting to connect to the last byte of the answer.
+    /// For a confirm or a cancel, from starting to connect to the last byte of the answer.
     pub pg_timeout: Millis,
-    /// To connect; part of the above.
+    /// To connect; the smaller of the two counts.
     pub connect_timeout: Millis,
-    /// The same as `pg_timeout` for inquiries.
+    /// For one look-up, likewise; see [`TossConfig::INQUIRY_TIMEOUT`].
     pub inquiry_timeout: Millis,
-    /// How long after authentication a confirm is accepted.
+    /// How long after authentication a confirm is still accepted.
     pub confirm_window: Millis,
 }
 
-/// Settings the adapter cannot work with.
+impl TossConfig {
+    /// The inquiry timeout unless set: a look-up moves no money, so it need not wait as long as a confirm.
+    pub const INQUIRY_TIMEOUT: Millis = Millis::from_secs(10);
+}
+
+/// Why a configuration cannot be used. Never holds the secret.
 #[derive(Debug, thiserror::Error)]
 pub enum TossConfigError {
-    /// An address is none.
-    #[error("{what} is not an http(s) address")]
-    Address {
-        /// Which.
-        what: &'static str,
+    /// An address that cannot be called.
+    #[error("{setting} must be an http or https address without query, fragment or user")]
+    BadUrl {
+        /// Which one.
+        setting: &'static str,
     },
-    /// The HTTP client cannot be built.
-    #[error("the HTTP client cannot be built")]
+    /// The secret key is empty or holds characters that no key has.
+    #[error("the secret key must be visible ASCII without a colon")]
+    BadSecret,
+    /// A time that would end every call before it begins.
+    #[error("{setting} must be at least {least}, not {given}")]
+    TooShort {
+        /// Which one.
+        setting: &'static str,
+        /// The least.
+        least: Millis,
+        /// What it was.
+        given: Millis,
+    },
+    /// The HTTP client could not be made.
+    #[error("making the HTTP client for Toss Payments")]
     Client(#[source] reqwest::Error),
 }
 
 /// The adapter.
+#[derive(Debug)]
 pub struct Toss {
     name: GatewayName,
     capabilities: Capabilities,
-    base: Url,
+    client: Client,
     window: Url,
     client_key: String,
-    client: Client,
+    pg_timeout: Millis,
+    inquiry_timeout: Millis,
 }
 
 impl Toss {
-    /// Sets the adapter up; nothing is sent.
+    /// An adapter that calls nobody yet.
     ///
     /// # Errors
-    /// [`TossConfigError`] for settings it cannot work with.
+    /// [`TossConfigError`] when an address, the secret or a time cannot be used.
     pub fn new(config: TossConfig) -> Result<Self, TossConfigError> {
-        let capabilities = Capabilities {
-            idempotency: Some(KEY_LIFE),
-            inquiry_by_order: true,
-            confirm_window: config.confirm_window,
-            partial_cancel: true,
-        };
+        let base = address("base_url", &config.base_url)?;
+        let window = address("window_url", &config.window_url)?;
+        let secret = config.secret_key.expose();
+        // A colon would end the user name in basic authentication.
+        if secret.is_empty() || !secret.bytes().all(|b| b.is_ascii_graphic() && b != b':') {
+            return Err(TossConfigError::BadSecret);
+        }
+        for (setting, given) in [
+            ("pg_timeout", config.pg_timeout),
+            ("connect_timeout", config.connect_timeout),
+            ("inquiry_timeout", config.inquiry_timeout),
+        ] {
+            if given < LEAST_TIMEOUT {
+                return Err(TossConfigError::TooShort {
+                    setting,
+                    least: LEAST_TIMEOUT,
+                    given,
+                });
+            }
+        }
+        let connect = connect_limit(config.connect_timeout, config.pg_timeout);
         Ok(Self {
-            base: address(&config.base_url, "the API's address")?,
-            window: address(&config.window_url, "the payment window's address")?,
-            client_key: config.client_key.clone(),
-            client: Client::new(&config).map_err(TossConfigError::Client)?,
+            client: Client::new(base, &config.secret_key, connect)?,
             name: config.name,
-            capabilities,
+            capabilities: Capabilities {
+                idempotency: Some(IDEMPOTENCY),
+                inquiry_by_order: true,
+                confirm_window: config.confirm_window,
+                partial_cancel: true,
+            },
+            window,
+            client_key: config.client_key,
+            pg_timeout: config.pg_timeout,
+            inquiry_timeout: config.inquiry_timeout,
         })
     }
 
-    /// The address of a path whose segments are escaped.
-    fn at(&self, segments: &[&str]) -> Url {
-        let mut url = self.base.clone();
-        if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty()
-                .extend(["v1", "payments"])
-                .extend(segments);
+    async fn look_up(
+        &self,
+        path: &[&str],
+        key: Option<&PaymentKey>,
+        order: &GatewayOrderId,
+    ) -> LookedUp {
+        match self.client.get(path, self.inquiry_timeout).await {
+            Some(heard) => outcome::looked_up(key, order, heard),
+            None => LookedUp::Absent(unaddressable()),
         }
-        url
     }
 
-    async fn get(&self, segments: &[&str]) -> Exchange {
-        self.client
-            .exchange("get", Method::GET, self.at(segments), None, None)
-            .await
-    }
-}
-
-fn address(text: &str, what: &'static str) -> Result<Url, TossConfigError> {
-    let url = Url::parse(text).map_err(|_| TossConfigError::Address { what })?;
-    let http = matches!(url.scheme(), "http" | "https") && url.has_host();
-    if http {
-        Ok(url)
-    } else {
-        Err(TossConfigError::Address { what })
+    async fn find(&self, key: Option<&PaymentKey>, order: &GatewayOrderId) -> InquiryOutcome {
+        if let Some(key) = key {
+            let path = ["v1", "payments", key.as_str()];
+            match self.look_up(&path, Some(key), order).await {
+                LookedUp::Settled(outcome) => return outcome,
+                // Only both routes together prove that nothing is there.
+                LookedUp::Absent(_) => {}
+            }
+        }
+        let path = ["v1", "payments", "orders", order.as_str()];
+        match self.look_up(&path, key, order).await {
+            LookedUp::Settled(outcome) => outcome,
+            LookedUp::Absent(told) => {
+                let finding = payment::attempt::Finding::NotFound { settled: false };
+                InquiryOutcome::Found(finding, told)
+            }
+        }
     }
 }
 
@@ -133,67 +182,60 @@ impl Gateway for Toss {
     }
 
     async fn confirm(&self, call: &ConfirmCall) -> ConfirmOutcome {
-        let body = wire::confirm(call);
-        let key = Some(&call.idempotency_key);
-        match self
-            .client
-            .exchange(
-                "confirm",
-                Method::POST,
-                self.at(&["confirm"]),
-                Some(body),
-                key,
-            )
-            .await
-        {
-            Exchange::NotSent(_) => ConfirmOutcome::NotSent(NotSent::Connect),
-            Exchange::Lost(how, told) => ConfirmOutcome::Lost(how, told),
-            Exchange::Answered(answer) => {
-                outcome::confirm(&answer, &call.payment_key, &call.gateway_order_id)
-            }
-        }
+        let meter = Meter::start(&self.name, Operation::Confirm);
+        let body = ConfirmBody {
+            payment_key: call.payment_key.as_str(),
+            order_id: call.gateway_order_id.as_str(),
+            amount: call.amount.get(),
+        };
+        let post = Post {
+            idempotency_key: &call.idempotency_key,
+            body: &body,
+        };
+        let path = ["v1", "payments", "confirm"];
+        let heard = self.client.post(&path, post, self.pg_timeout).await;
+        // The path is fixed and the base was checked, so there always is an address; without one nothing was sent.
+        let outcome = outcome::confirmed(call, heard.unwrap_or(wire::Heard::NotConnected));
+        meter.end(meter::confirm_label(&outcome));
+        outcome
     }
 
     async fn inquire(&self, key: Option<&PaymentKey>, order: &GatewayOrderId) -> InquiryOutcome {
-        if let Some(key) = key {
-            let by_key = read(self.get(&[key.as_str()]).await, Some(key), order);
-            // "Not found" counts only when every way to ask agrees.
-            if !matches!(by_key, InquiryOutcome::Found(Finding::NotFound { .. }, _)) {
-                return by_key;
-            }
-        }
-        read(self.get(&["orders", order.as_str()]).await, key, order)
+        let meter = Meter::start(&self.name, Operation::Inquire);
+        let outcome = self.find(key, order).await;
+        meter.end(meter::inquiry_label(&outcome));
+        outcome
     }
 
     async fn cancel(&self, call: &CancelCall) -> CancelOutcome {
-        let body = wire::cancel(call);
-        let url = self.at(&[call.payment_key.as_str(), "cancel"]);
-        match self
-            .client
-            .exchange(
-                "cancel",
-                Method::POST,
-                url,
-                Some(body),
-                Some(&call.idempotency_key),
-            )
-            .await
-        {
-            Exchange::NotSent(told) | Exchange::Lost(_, told) => CancelOutcome::Unknown(told),
-            Exchange::Answered(answer) => outcome::cancel(&answer, call),
-        }
+        let meter = Meter::start(&self.name, Operation::Cancel);
+        let reason: String = call.reason.chars().take(REASON_LIMIT).collect();
+        let body = CancelBody {
+            cancel_reason: &reason,
+            cancel_amount: call.amount.map(payment::money::Won::get),
+            refundable_amount: call.balance.map(payment::money::Won::get),
+        };
+        let post = Post {
+            idempotency_key: &call.idempotency_key,
+            body: &body,
+        };
+        let path = ["v1", "payments", call.payment_key.as_str(), "cancel"];
+        let outcome = match self.client.post(&path, post, self.pg_timeout).await {
+            Some(heard) => outcome::canceled(call, heard),
+            None => CancelOutcome::Unknown(unaddressable()),
+        };
+        meter.end(meter::cancel_label(&outcome));
+        outcome
     }
 
     fn window_url(&self, request: &WindowRequest) -> String {
+        let order_name: String = request.order_name.chars().take(ORDER_NAME_LIMIT).collect();
         let mut url = self.window.clone();
         url.query_pairs_mut()
             .append_pair("gateway", self.name.as_str())
             .append_pair("clientKey", &self.client_key)
             .append_pair("orderId", request.gateway_order_id.as_str())
-            .append_pair(
-                "orderName",
-                &request.order_name.chars().take(100).collect::<String>(),
-            )
+            .append_pair("orderName", &order_name)
             .append_pair("amount", &request.amount.to_string())
             .append_pair("successUrl", &request.success_url)
             .append_pair("failUrl", &request.fail_url);
@@ -205,19 +247,93 @@ impl Gateway for Toss {
     }
 }
 
-fn read(exchange: Exchange, key: Option<&PaymentKey>, order: &GatewayOrderId) -> InquiryOutcome {
-    match exchange {
-        Exchange::NotSent(told) | Exchange::Lost(_, told) => InquiryOutcome::NoAnswer(told),
-        Exchange::Answered(answer) => outcome::inquiry(&answer, key, order),
+/// Less than this is no timeout but a mistake of units.
+const LEAST_TIMEOUT: Millis = Millis::new(10);
+
+/// How long to try to connect: the smaller of the two times, and a little less than the whole, so that a connect which
+/// fails at its limit is seen as that (not sent) before the whole call ends (may have been sent).
+fn connect_limit(connect: Millis, whole: Millis) -> Duration {
+    let margin = Millis::new((whole.get() / 20).clamp(2, 100));
+    connect.min(whole.less(margin)).to_duration()
+}
+
+fn address(setting: &'static str, text: &str) -> Result<Url, TossConfigError> {
+    let bad = || TossConfigError::BadUrl { setting };
+    let url = Url::parse(text).map_err(|_| bad())?;
+    let plain = url.query().is_none() && url.fragment().is_none();
+    let nobody = url.username().is_empty() && url.password().is_none();
+    if matches!(url.scheme(), "http" | "https") && url.has_host() && plain && nobody {
+        Ok(url)
+    } else {
+        Err(bad())
     }
 }
 
-impl Told {
-    fn wire(word: &str) -> Self {
-        Self {
-            status: None,
-            code: word.to_owned(),
-            alarm: false,
+/// A key that no address can name (`.`, `..`): Toss never made it.
+fn unaddressable() -> Told {
+    Told {
+        status: None,
+        code: "unaddressable_key".to_owned(),
+        alarm: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> TossConfig {
+        TossConfig {
+            name: GatewayName::parse("toss").unwrap(),
+            base_url: "https://api.tosspayments.com".to_owned(),
+            window_url: "http://127.0.0.1:3900/window".to_owned(),
+            client_key: "test_ck_1".to_owned(),
+            secret_key: Secret::new("test_sk_1"),
+            pg_timeout: Millis::from_secs(60),
+            connect_timeout: Millis::from_secs(3),
+            inquiry_timeout: TossConfig::INQUIRY_TIMEOUT,
+            confirm_window: Millis::from_secs(600),
         }
+    }
+
+    #[test]
+    fn a_connect_always_ends_before_the_whole_call() {
+        let limit = |connect, whole| connect_limit(Millis::new(connect), Millis::new(whole));
+        assert_eq!(limit(3_000, 60_000), Duration::from_secs(3));
+        assert_eq!(limit(60_000, 60_000), Duration::from_millis(59_900));
+        assert_eq!(limit(3_000, 300), Duration::from_millis(285));
+        assert_eq!(limit(10, 10), Duration::from_millis(8));
+    }
+
+    #[test]
+    fn a_configuration_that_cannot_work_is_refused_and_no_error_or_debug_shows_the_secret() {
+        let bad_url = |url: &str| TossConfig {
+            base_url: url.to_owned(),
+            ..config()
+        };
+        for broken in [
+            bad_url("api.tosspayments.com"),
+            bad_url("ftp://api.tosspayments.com"),
+            bad_url("https://user:secret@api.tosspayments.com"),
+            bad_url("https://api.tosspayments.com?a=1"),
+            TossConfig {
+                secret_key: Secret::new(""),
+                ..config()
+            },
+            TossConfig {
+                secret_key: Secret::new("test_sk:1"),
+                ..config()
+            },
+            TossConfig {
+                pg_timeout: Millis::new(9),
+                ..config()
+            },
+        ] {
+            assert!(!format!("{broken:?}").contains("test_sk"));
+            let error = Toss::new(broken).unwrap_err();
+            assert!(!error.to_string().contains("secret@"), "{error}");
+        }
+        let toss = Toss::new(config()).unwrap();
+        assert!(!format!("{toss:?}").contains("test_sk"));
     }
 }

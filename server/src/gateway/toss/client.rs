@@ -1,197 +1,218 @@
-//! One HTTP exchange with the gateway: what can be proven about it, and nothing about what it means.
+//! One HTTP exchange with Toss Payments, and what can be proven about it. Must not know what an answer means.
 
-use std::time::{Duration, Instant};
+use std::error::Error as _;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::{Bytes, BytesMut};
-use metrics::{counter, gauge, histogram};
 use payment::id::IdempotencyKey;
 use payment::reach::Lost;
 use payment::time::Millis;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use reqwest::{Method, Url};
-use serde_json::Value;
+use reqwest::header::{AUTHORIZATION, HeaderValue};
+use reqwest::{Method, Response, Url};
+use serde::Serialize;
 
-use super::TossConfig;
-use crate::gateway::Told;
+use super::wire::{Answer, Heard};
+use super::{Secret, TossConfigError};
 
-/// The largest answer that is read: a payment is a few kilobytes.
+/// The most that is read of an answer. A Payment object has about 2 kB; more is no answer of Toss's.
 const BODY_LIMIT: usize = 64 * 1024;
-/// An idle connection is given up before a gateway's own keep-alive (often 20 to 60 s) can close it under a confirm.
-const IDLE: Duration = Duration::from_secs(15);
+/// Idle connections are closed after this, before a peer or a balancer between closes them under a request.
+const POOL_IDLE: Duration = Duration::from_secs(15);
+/// Enough idle connections for the cap of a large contract, so that a burst does not connect anew each time.
+const POOL_IDLE_MAX: usize = 256;
 
-/// What one exchange came to.
-pub(super) enum Exchange {
-    /// No connection was made: no byte of the request can have left.
-    NotSent(Told),
-    /// The request may have been sent, and no whole answer came.
-    Lost(Lost, Told),
-    /// A whole answer.
-    Answered(Answer),
-}
-
-/// A whole answer.
-pub(super) struct Answer {
-    /// Its HTTP status.
-    pub(super) status: u16,
-    /// Its body.
-    pub(super) body: Bytes,
-}
-
-/// The HTTP client of one gateway.
+/// An HTTP client for one shop at Toss Payments.
+#[derive(Debug)]
 pub(super) struct Client {
     http: reqwest::Client,
+    base: Url,
     authorization: HeaderValue,
-    gateway: String,
-    total: Duration,
-    inquiry: Duration,
+}
+
+/// A POST's own parts.
+pub(super) struct Post<'a, B> {
+    pub(super) idempotency_key: &'a IdempotencyKey,
+    pub(super) body: &'a B,
 }
 
 impl Client {
-    pub(super) fn new(config: &TossConfig) -> Result<Self, reqwest::Error> {
-        // A little below the total, so that a connection that cannot be made is seen as just that.
-        let most = Millis::new(config.pg_timeout.get() * 9 / 10);
-        let http = reqwest::Client::builder()
-            .connect_timeout(config.connect_timeout.min(most).to_duration())
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            // Every send is counted by us; nothing below may send again by itself.
-            .retry(reqwest::retry::never())
-            .tcp_nodelay(true)
-            .pool_idle_timeout(IDLE)
-            .build()?;
-        let credentials = STANDARD.encode(format!("{}:", config.secret_key.expose()));
-        let mut authorization = HeaderValue::try_from(format!("Basic {credentials}"))
-            .unwrap_or_else(|_| HeaderValue::from_static("Basic"));
+    /// A client of `base`. Connecting is given up after `connect_timeout`.
+    pub(super) fn new(
+        base: Url,
+        secret: &Secret,
+        connect_timeout: Duration,
+    ) -> Result<Self, TossConfigError> {
+        // Toss wants the secret as the user, an empty password, and padding; the colon is required.
+        let basic = STANDARD.encode(format!("{}:", secret.expose()));
+        let mut authorization = HeaderValue::try_from(format!("Basic {basic}"))
+            .map_err(|_| TossConfigError::BadSecret)?;
         authorization.set_sensitive(true);
+        let http = reqwest::Client::builder()
+            .http1_only()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .no_proxy()
+            .referer(false)
+            .connect_timeout(connect_timeout)
+            .pool_idle_timeout(POOL_IDLE)
+            .pool_max_idle_per_host(POOL_IDLE_MAX)
+            .tcp_nodelay(true)
+            .build()
+            .map_err(TossConfigError::Client)?;
         Ok(Self {
             http,
+            base,
             authorization,
-            gateway: config.name.to_string(),
-            total: config.pg_timeout.to_duration(),
-            inquiry: config.inquiry_timeout.min(config.pg_timeout).to_duration(),
         })
     }
 
-    /// Makes one exchange, from starting to connect to the last byte of the answer within one time limit.
-    pub(super) async fn exchange(
+    /// Sends a POST and reads its answer, all within `limit`.
+    pub(super) async fn post<B: Serialize + Sync>(
         &self,
-        operation: &'static str,
-        method: Method,
-        url: Url,
-        body: Option<Value>,
-        key: Option<&IdempotencyKey>,
-    ) -> Exchange {
-        let _in_flight = InFlight::new(&self.gateway, operation);
-        let started = Instant::now();
-        let limit = if operation == "get" {
-            self.inquiry
-        } else {
-            self.total
-        };
-        let mut request = self
+        path: &[&str],
+        post: Post<'_, B>,
+        limit: Millis,
+    ) -> Option<Heard> {
+        let request = self
             .http
-            .request(method, url)
-            .timeout(limit)
+            .request(Method::POST, self.url(path)?)
+            .header(AUTHORIZATION, self.authorization.clone())
+            .header("Idempotency-Key", post.idempotency_key.as_str())
+            .json(post.body);
+        Some(exchange(request, limit).await)
+    }
+
+    /// Sends a GET and reads its answer, all within `limit`.
+    pub(super) async fn get(&self, path: &[&str], limit: Millis) -> Option<Heard> {
+        let request = self
+            .http
+            .request(Method::GET, self.url(path)?)
             .header(AUTHORIZATION, self.authorization.clone());
-        if let Some(key) = key {
-            request = request.header("idempotency-key", key.as_str());
+        Some(exchange(request, limit).await)
+    }
+
+    /// The address of a path below the base, each segment percent-encoded. `None` for a segment that an address cannot
+    /// hold: `.` and `..` would silently name another resource.
+    fn url(&self, path: &[&str]) -> Option<Url> {
+        if path.iter().any(|segment| matches!(*segment, "." | "..")) {
+            return None;
         }
-        if let Some(body) = body {
-            request = request
-                .header(CONTENT_TYPE, "application/json")
-                .body(body.to_string());
-        }
-        let exchange = match request.send().await {
-            Err(error) if error.is_connect() => Exchange::NotSent(Told::wire("connect failed")),
-            Err(error) => lost(&error),
-            Ok(response) => read(response).await,
-        };
-        let outcome = match &exchange {
-            Exchange::NotSent(_) => "not_sent",
-            Exchange::Lost(..) => "lost",
-            Exchange::Answered(answer) if answer.status < 300 => "ok",
-            Exchange::Answered(_) => "error",
-        };
-        let gateway = self.gateway.clone();
-        counter!("pg_calls_total", "gateway" => gateway.clone(), "operation" => operation, "outcome" => outcome).increment(1);
-        histogram!("pg_call_duration_seconds", "gateway" => gateway, "operation" => operation)
-            .record(started.elapsed().as_secs_f64());
-        exchange
+        let mut url = self.base.clone();
+        url.path_segments_mut().ok()?.pop_if_empty().extend(path);
+        Some(url)
     }
 }
 
-/// Everything that is not a failed connect may have been sent, whatever the library calls it: "connection closed before
-/// message completed" also comes when the whole request was read and processed.
-fn lost(error: &reqwest::Error) -> Exchange {
-    if error.is_timeout() {
-        Exchange::Lost(Lost::TimedOut, Told::wire("timed out"))
-    } else {
-        Exchange::Lost(Lost::Reset, Told::wire("connection lost"))
-    }
-}
-
-async fn read(mut response: reqwest::Response) -> Exchange {
+/// One exchange, from starting to connect to the last byte of the body.
+///
+/// The limit is ours and not reqwest's: at its end the exchange is looked at once more before the clock is, so a failed
+/// connect is recognised as one, and an `ETIMEDOUT` of the socket is not taken for our own limit.
+async fn exchange(request: reqwest::RequestBuilder, limit: Millis) -> Heard {
+    let deadline = tokio::time::Instant::now() + limit.to_duration();
+    let response = match tokio::time::timeout_at(deadline, request.send()).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => return unanswered(&error),
+        Err(_elapsed) => return Heard::Nothing(Lost::TimedOut),
+    };
     let status = response.status().as_u16();
-    let mut body = BytesMut::new();
+    let replayed = is_replay(&response);
+    let body = match tokio::time::timeout_at(deadline, read(response)).await {
+        Ok(body) => body,
+        Err(_elapsed) => Err(Lost::TimedOut),
+    };
+    Heard::Answer(Answer {
+        status,
+        replayed,
+        body,
+    })
+}
+
+/// What an error before an answer's head proves.
+///
+/// Only an error of connecting (DNS, refused, TLS, connect timeout) comes from before the request was handed to a
+/// connection; HTTP clients report every later one after bytes may have left, even "connection closed before message
+/// completed". A request that a stale connection gave back unwritten was already put on a new one by the client; when
+/// that cannot be made either, not a byte of it was sent.
+fn unanswered(error: &reqwest::Error) -> Heard {
+    // An error of building the request comes before anything else.
+    if error.is_connect() || error.is_builder() {
+        Heard::NotConnected
+    } else if is_garbled(error) {
+        Heard::Nothing(Lost::Unreadable)
+    } else {
+        Heard::Nothing(Lost::Reset)
+    }
+}
+
+/// Whether something came back that is not HTTP.
+fn is_garbled(error: &reqwest::Error) -> bool {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if let Some(http) = cause.downcast_ref::<hyper::Error>() {
+            return http.is_parse();
+        }
+        source = cause.source();
+    }
+    false
+}
+
+/// Toss marks an answer that it gave before by a trace id of two parts, the new call's and the first call's.
+fn is_replay(response: &Response) -> bool {
+    response
+        .headers()
+        .get("x-tosspayments-trace-id")
+        .is_some_and(|trace| trace.as_bytes().contains(&b','))
+}
+
+async fn read(mut response: Response) -> Result<Vec<u8>, Lost> {
+    let mut body = Vec::new();
     loop {
         match response.chunk().await {
-            Ok(Some(chunk)) if body.len() + chunk.len() > BODY_LIMIT => {
-                let told = Told {
-                    status: Some(status),
-                    code: "answer too large".to_owned(),
-                    alarm: true,
-                };
-                return Exchange::Lost(Lost::Unreadable, told);
+            Ok(Some(chunk)) if body.len() + chunk.len() <= BODY_LIMIT => {
+                body.extend_from_slice(&chunk);
             }
-            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-            Ok(None) => {
-                return Exchange::Answered(Answer {
-                    status,
-                    body: body.freeze(),
-                });
-            }
-            Err(error) if error.is_timeout() => {
-                let told = Told {
-                    status: Some(status),
-                    code: "answer timed out".to_owned(),
-                    alarm: false,
-                };
-                return Exchange::Lost(Lost::TimedOut, told);
-            }
-            Err(_) => {
-                let told = Told {
-                    status: Some(status),
-                    code: "answer cut short".to_owned(),
-                    alarm: false,
-                };
-                return Exchange::Lost(Lost::Unreadable, told);
-            }
+            Ok(None) => return Ok(body),
+            // Too long, or cut short.
+            Ok(Some(_)) | Err(_) => return Err(Lost::Unreadable),
         }
     }
 }
 
-/// Counts a call while it is in flight, also when its future is dropped.
-struct InFlight {
-    gateway: String,
-    operation: &'static str,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl InFlight {
-    fn new(gateway: &str, operation: &'static str) -> Self {
-        gauge!("pg_in_flight", "gateway" => gateway.to_owned(), "operation" => operation)
-            .increment(1.0);
-        Self {
-            gateway: gateway.to_owned(),
-            operation,
-        }
+    fn client(base: &str) -> Client {
+        Client::new(
+            Url::parse(base).unwrap(),
+            &Secret::new("test_sk_1"),
+            Duration::from_secs(1),
+        )
+        .unwrap()
     }
-}
 
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        gauge!("pg_in_flight", "gateway" => self.gateway.clone(), "operation" => self.operation)
-            .decrement(1.0);
+    #[test]
+    fn the_secret_is_sent_as_a_user_with_an_empty_password_and_never_printed() {
+        let client = client("http://127.0.0.1:9");
+        assert_eq!(client.authorization, "Basic dGVzdF9za18xOg==");
+        assert!(!format!("{client:?}").contains("dGVzdF9za18xOg"));
+        assert_eq!(format!("{:?}", Secret::new("test_sk_1")), "***");
+    }
+
+    #[test]
+    fn path_segments_are_encoded_and_cannot_climb() {
+        let client = client("http://127.0.0.1:9/toss/");
+        let url = |key: &str| client.url(&["v1", "payments", key]).map(String::from);
+        assert_eq!(
+            url("a/b?c#d%2e").as_deref(),
+            Some("http://127.0.0.1:9/toss/v1/payments/a%2Fb%3Fc%23d%252e")
+        );
+        assert_eq!(url(".."), None);
+        assert_eq!(url("."), None);
+        assert_eq!(
+            url("%2e%2e").as_deref(),
+            Some("http://127.0.0.1:9/toss/v1/payments/%252e%252e")
+        );
     }
 }

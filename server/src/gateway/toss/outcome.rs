@@ -1,539 +1,344 @@
-//! What an answer of Toss Payments means: the outcome tables as data. A definite failure is an allow-list; a code that is
-//! not on it, or comes with another HTTP status, is unknown.
+//! What Toss Payments' answers mean. Pure: a call and what was heard in, an outcome out.
+//!
+//! What is not provably an end is unknown: unlisted codes, unlisted pairs of code and status, unlisted status words,
+//! answers about another payment, answers that contradict themselves.
+
+mod codes;
 
 use payment::attempt::Finding;
 use payment::id::{GatewayOrderId, PaymentKey};
 use payment::money::{Currency, Money, Won};
-use payment::reach::{Decline, Lost};
+use payment::reach::{Lost, NotSent};
 
-use super::client::Answer;
-use super::wire::{Error, Payment};
-use crate::gateway::{CancelCall, CancelOutcome, ConfirmOutcome, InquiryOutcome, Told};
+use super::wire::{self, Answer, CancelEntry, Heard, PaymentObject};
+use crate::gateway::{
+    CancelCall, CancelOutcome, ConfirmCall, ConfirmOutcome, InquiryOutcome, Told,
+};
+use codes::{CancelClass, ConfirmClass};
 
-/// What an error code means for a confirm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Confirm {
-    /// Declined for good.
-    Decline(Decline),
-    /// Declined for good, and an operator must look: our bug, our keys, or a forged return.
-    Alarming(Decline),
-    /// Refused before processing.
-    Refused,
-    /// The first request with this key is still running.
-    InProgress,
-    /// Only an inquiry tells.
-    Ask,
+/// The longest code that is kept as evidence; Toss's longest has 51 characters.
+const CODE_LIMIT: usize = 64;
+
+/// What a look-up brought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum LookedUp {
+    /// An end of the inquiry.
+    Settled(InquiryOutcome),
+    /// Toss knows no such payment on this route; another route may.
+    Absent(Told),
 }
 
-/// Table 3.1 of the contract sheet: code, HTTP status, meaning. A 429 needs no code.
-#[rustfmt::skip]
-const CONFIRM: &[(&str, u16, Confirm)] = &[
-    ("IDEMPOTENT_REQUEST_PROCESSING", 409, Confirm::InProgress),
-    ("FORBIDDEN_CONSECUTIVE_REQUEST", 403, Confirm::Refused),
-    ("ALREADY_PROCESSED_PAYMENT", 400, Confirm::Ask),
-    ("ALREADY_COMPLETED_PAYMENT", 400, Confirm::Ask),
-    ("DUPLICATED_ORDER_ID", 400, Confirm::Ask),
-    ("DUPLICATED_REQUEST", 400, Confirm::Ask),
-    ("PROVIDER_ERROR", 400, Confirm::Ask),
-    ("CARD_PROCESSING_ERROR", 400, Confirm::Ask),
-    ("FAILED_PAYMENT_INTERNAL_SYSTEM_PROCESSING", 500, Confirm::Ask),
-    ("FAILED_INTERNAL_SYSTEM_PROCESSING", 500, Confirm::Ask),
-    ("UNKNOWN_PAYMENT_ERROR", 500, Confirm::Ask),
-    ("COMMON_ERROR", 500, Confirm::Ask),
-    ("UNKNOWN_ERROR", 500, Confirm::Ask),
-    ("FAILED_DB_PROCESSING", 500, Confirm::Ask),
-    ("FAILED_METHOD_HANDLING", 500, Confirm::Ask),
-    ("REJECT_CARD_PAYMENT", 403, Confirm::Decline(Decline::CardRefused)),
-    ("REJECT_CARD_COMPANY", 403, Confirm::Decline(Decline::CardRefused)),
-    ("REJECT_ACCOUNT_PAYMENT", 403, Confirm::Decline(Decline::CardRefused)),
-    ("REJECT_TOSSPAY_INVALID_ACCOUNT", 403, Confirm::Decline(Decline::CardRefused)),
-    ("FDS_ERROR", 403, Confirm::Decline(Decline::CardRefused)),
-    ("INVALID_REJECT_CARD", 400, Confirm::Decline(Decline::CardRefused)),
-    ("INVALID_STOPPED_CARD", 400, Confirm::Decline(Decline::CardInvalid)),
-    ("INVALID_CARD_LOST_OR_STOLEN", 400, Confirm::Decline(Decline::CardInvalid)),
-    ("INVALID_CARD_EXPIRATION", 400, Confirm::Decline(Decline::CardInvalid)),
-    ("INVALID_CARD_NUMBER", 400, Confirm::Decline(Decline::CardInvalid)),
-    ("INVALID_CARD_INSTALLMENT_PLAN", 400, Confirm::Decline(Decline::NotAvailable)),
-    ("NOT_SUPPORTED_INSTALLMENT_PLAN_CARD_OR_MERCHANT", 400, Confirm::Decline(Decline::NotAvailable)),
-    ("NOT_SUPPORTED_MONTHLY_INSTALLMENT_PLAN", 400, Confirm::Decline(Decline::NotAvailable)),
-    ("NOT_ALLOWED_POINT_USE", 400, Confirm::Decline(Decline::NotAvailable)),
-    ("EXCEED_MAX_CARD_INSTALLMENT_PLAN", 400, Confirm::Decline(Decline::NotAvailable)),
-    ("NOT_AVAILABLE_PAYMENT", 400, Confirm::Decline(Decline::NotAvailable)),
-    ("NOT_AVAILABLE_BANK", 403, Confirm::Decline(Decline::NotAvailable)),
-    ("RESTRICTED_TRANSFER_ACCOUNT", 400, Confirm::Decline(Decline::NotAvailable)),
-    ("INVALID_ACCOUNT_INFO_RE_REGISTER", 400, Confirm::Decline(Decline::NotAvailable)),
-    ("BELOW_MINIMUM_AMOUNT", 400, Confirm::Decline(Decline::LimitExceeded)),
-    ("EXCEED_MAX_DAILY_PAYMENT_COUNT", 400, Confirm::Decline(Decline::LimitExceeded)),
-    ("EXCEED_MAX_PAYMENT_AMOUNT", 400, Confirm::Decline(Decline::LimitExceeded)),
-    ("EXCEED_MAX_AMOUNT", 400, Confirm::Decline(Decline::LimitExceeded)),
-    ("EXCEED_MAX_MONTHLY_PAYMENT_AMOUNT", 400, Confirm::Decline(Decline::LimitExceeded)),
-    ("EXCEED_MAX_ONE_DAY_WITHDRAW_AMOUNT", 400, Confirm::Decline(Decline::LimitExceeded)),
-    ("EXCEED_MAX_ONE_TIME_WITHDRAW_AMOUNT", 400, Confirm::Decline(Decline::LimitExceeded)),
-    ("EXCEED_MAX_ONE_DAY_AMOUNT", 403, Confirm::Decline(Decline::LimitExceeded)),
-    ("EXCEED_MAX_AUTH_COUNT", 403, Confirm::Decline(Decline::AuthenticationFailed)),
-    ("INVALID_PASSWORD", 403, Confirm::Decline(Decline::AuthenticationFailed)),
-    ("PAY_PROCESS_ABORTED", 400, Confirm::Decline(Decline::Other)),
-    ("PAY_PROCESS_CANCELED", 400, Confirm::Decline(Decline::Other)),
-    ("NOT_FOUND_PAYMENT_SESSION", 404, Confirm::Decline(Decline::SessionExpired)),
-    ("NOT_FOUND_PAYMENT", 404, Confirm::Alarming(Decline::ShopSetup)),
-    ("INVALID_PAYMENT_KEY", 400, Confirm::Alarming(Decline::ShopSetup)),
-    ("UNAPPROVED_ORDER_ID", 400, Confirm::Alarming(Decline::ShopSetup)),
-    ("INVALID_REQUEST", 400, Confirm::Alarming(Decline::ShopSetup)),
-    ("FORBIDDEN_REQUEST", 403, Confirm::Alarming(Decline::ShopSetup)),
-    ("UNAUTHORIZED_KEY", 401, Confirm::Alarming(Decline::ShopSetup)),
-    ("INVALID_API_KEY", 400, Confirm::Alarming(Decline::ShopSetup)),
-    ("INCORRECT_BASIC_AUTH_FORMAT", 403, Confirm::Alarming(Decline::ShopSetup)),
-    ("INVALID_IDEMPOTENCY_KEY", 400, Confirm::Alarming(Decline::ShopSetup)),
-    ("NOT_FOUND_TERMINAL_ID", 400, Confirm::Alarming(Decline::ShopSetup)),
-    ("INVALID_UNREGISTERED_SUBMALL", 400, Confirm::Alarming(Decline::ShopSetup)),
-    ("NOT_REGISTERED_BUSINESS", 400, Confirm::Alarming(Decline::ShopSetup)),
-    ("INVALID_AUTHORIZE_AUTH", 400, Confirm::Alarming(Decline::ShopSetup)),
-];
-
-/// What an error code means for a cancel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cancel {
-    /// Ask, then the same key again.
-    Ask,
-    /// Not executed, and the code is bound to the key: ask, then a new key.
-    NewKey,
-    /// Refused for good.
-    Refused,
-}
-
-/// Table 3.2 of the contract sheet.
-#[rustfmt::skip]
-const CANCEL: &[(&str, u16, Cancel)] = &[
-    ("IDEMPOTENT_REQUEST_PROCESSING", 409, Cancel::Ask),
-    ("FAILED_REFUND_PROCESS", 500, Cancel::Ask),
-    ("FAILED_METHOD_HANDLING_CANCEL", 500, Cancel::Ask),
-    ("FAILED_PARTIAL_REFUND", 500, Cancel::Ask),
-    ("COMMON_ERROR", 500, Cancel::Ask),
-    ("FAILED_INTERNAL_SYSTEM_PROCESSING", 500, Cancel::Ask),
-    ("FAILED_PAYMENT_INTERNAL_SYSTEM_PROCESSING", 500, Cancel::Ask),
-    ("ALREADY_CANCELED_PAYMENT", 400, Cancel::Ask),
-    ("ALREADY_REFUND_PAYMENT", 400, Cancel::Ask),
-    ("ALREADY_REFUNDING_PAYMENT", 400, Cancel::Ask),
-    ("NOT_CANCELABLE_AMOUNT", 403, Cancel::NewKey),
-    ("PROVIDER_ERROR", 400, Cancel::NewKey),
-    ("FORBIDDEN_CONSECUTIVE_REQUEST", 403, Cancel::NewKey),
-    ("NOT_MATCHES_REFUNDABLE_AMOUNT", 400, Cancel::NewKey),
-    ("NOT_AVAILABLE_BANK", 403, Cancel::NewKey),
-    ("UNAUTHORIZED_KEY", 401, Cancel::NewKey),
-    ("INVALID_API_KEY", 400, Cancel::NewKey),
-    ("INCORRECT_BASIC_AUTH_FORMAT", 403, Cancel::NewKey),
-    ("FORBIDDEN_REQUEST", 403, Cancel::NewKey),
-    ("NOT_FOUND_PAYMENT", 404, Cancel::NewKey),
-    ("INVALID_IDEMPOTENCY_KEY", 400, Cancel::NewKey),
-    ("NOT_CANCELABLE_PAYMENT", 403, Cancel::Refused),
-    ("NOT_CANCELABLE_PAYMENT_FOR_DORMANT_USER", 403, Cancel::Refused),
-    ("EXCEED_MAX_REFUND_DUE", 403, Cancel::Refused),
-    ("EXCEED_CANCEL_LIMIT", 403, Cancel::Refused),
-    ("NOT_ALLOWED_PARTIAL_REFUND", 403, Cancel::Refused),
-    ("NOT_ALLOWED_PARTIAL_REFUND_WAITING_DEPOSIT", 403, Cancel::Refused),
-    ("REFUND_REJECTED", 400, Cancel::Refused),
-    ("EXCEED_CANCEL_AMOUNT_DISCOUNT_AMOUNT", 400, Cancel::Refused),
-    ("FORBIDDEN_BANK_REFUND_REQUEST", 400, Cancel::Refused),
-    ("INVALID_REFUND_ACCOUNT_INFO", 400, Cancel::Refused),
-    ("INVALID_REFUND_ACCOUNT_NUMBER", 400, Cancel::Refused),
-    ("INVALID_BANK", 400, Cancel::Refused),
-    ("INVALID_REQUEST", 400, Cancel::Refused),
-    ("INVALID_REFUND_AMOUNT", 400, Cancel::Refused),
-];
-
-/// The row of a code; `None` for an unlisted code, or a listed one with another HTTP status.
-fn row<T: Copy>(table: &[(&str, u16, T)], code: &str, status: u16) -> Option<T> {
-    table
-        .iter()
-        .find(|(known, with, _)| *known == code && *with == status)
-        .map(|(_, _, meaning)| *meaning)
-}
-
-fn told(answer: &Answer, code: &str, alarm: bool) -> Told {
-    // A code is a word of the gateway's; anything longer is not one and stays out of the evidence.
-    let code: String = code
-        .chars()
-        .filter(|c| c.is_ascii_graphic() || *c == ' ')
-        .take(80)
-        .collect();
-    Told {
-        status: Some(answer.status),
-        code,
-        alarm,
+/// What a confirm's exchange means.
+pub(super) fn confirmed(call: &ConfirmCall, heard: Heard) -> ConfirmOutcome {
+    let answer = match heard {
+        Heard::NotConnected => return ConfirmOutcome::NotSent(NotSent::Connect),
+        Heard::Nothing(lost) => return ConfirmOutcome::Lost(lost, unheard(lost)),
+        Heard::Answer(answer) => answer,
+    };
+    let status = answer.status;
+    // These two say all they say by their head, whatever became of the body.
+    if status == 429 {
+        return ConfirmOutcome::Refused(told(status, &code_of(&answer, "too_many_requests")));
     }
-}
-
-fn code_of(answer: &Answer) -> Option<String> {
-    serde_json::from_slice::<Error>(&answer.body)
-        .ok()
-        .map(|error| error.code)
-}
-
-/// The meaning of a confirm's answer.
-pub(super) fn confirm(answer: &Answer, key: &PaymentKey, order: &GatewayOrderId) -> ConfirmOutcome {
-    if answer.status == 200 {
-        return confirmed(answer, key, order);
+    if let Some(told) = redirected(status) {
+        return ConfirmOutcome::Lost(Lost::Inconclusive, told);
     }
-    let code = code_of(answer);
-    let name = code.as_deref().unwrap_or("no code");
-    if answer.status == 429 {
-        return ConfirmOutcome::Refused(told(answer, name, false));
-    }
-    let Some(code) = code else {
-        // An error page, a redirect, an empty body: of a redirect an operator should know.
-        let how = if answer.status < 400 {
-            Lost::Inconclusive
-        } else {
-            Lost::Unreadable
+    let body = match answer.body {
+        Ok(body) => body,
+        Err(lost) => return ConfirmOutcome::Lost(lost, told(status, word(lost))),
+    };
+    if status == 200 {
+        return match PaymentObject::parse(&body) {
+            Some(payment) => confirmed_payment(call, &payment),
+            None => ConfirmOutcome::Lost(Lost::Unreadable, told(status, word(Lost::Unreadable))),
         };
-        return ConfirmOutcome::Lost(how, told(answer, name, answer.status < 400));
+    }
+    let Some(code) = wire::error_code(&body) else {
+        return ConfirmOutcome::Lost(Lost::Unreadable, told(status, word(Lost::Unreadable)));
     };
-    match row(CONFIRM, &code, answer.status) {
-        Some(Confirm::Decline(class)) => {
-            ConfirmOutcome::Found(Finding::Declined(class), told(answer, &code, false))
+    let quiet = told(status, &code);
+    match codes::class_of(codes::CONFIRM, status, &code) {
+        Some(ConfirmClass::Declined(class)) => {
+            ConfirmOutcome::Found(Finding::Declined(class), quiet)
         }
-        Some(Confirm::Alarming(class)) => {
-            ConfirmOutcome::Found(Finding::Declined(class), told(answer, &code, true))
+        Some(ConfirmClass::Fault(class)) => {
+            ConfirmOutcome::Found(Finding::Declined(class), alarming(quiet))
         }
-        Some(Confirm::Refused) => ConfirmOutcome::Refused(told(answer, &code, false)),
-        Some(Confirm::InProgress) => {
-            ConfirmOutcome::Lost(Lost::InProgress, told(answer, &code, false))
-        }
-        Some(Confirm::Ask) => ConfirmOutcome::Lost(Lost::Inconclusive, told(answer, &code, false)),
-        None => ConfirmOutcome::Lost(Lost::Inconclusive, told(answer, &code, true)),
+        Some(ConfirmClass::Refused) => ConfirmOutcome::Refused(quiet),
+        Some(ConfirmClass::InProgress) => ConfirmOutcome::Lost(Lost::InProgress, quiet),
+        Some(ConfirmClass::Ask) => ConfirmOutcome::Lost(Lost::Inconclusive, quiet),
+        None => ConfirmOutcome::Lost(Lost::Inconclusive, alarming(quiet)),
     }
 }
 
-fn confirmed(answer: &Answer, key: &PaymentKey, order: &GatewayOrderId) -> ConfirmOutcome {
-    let Ok(payment) = serde_json::from_slice::<Payment>(&answer.body) else {
-        return ConfirmOutcome::Lost(Lost::Unreadable, told(answer, "not a payment", false));
-    };
-    if payment.payment_key != key.as_str() || payment.order_id != order.as_str() {
-        return ConfirmOutcome::Lost(Lost::Inconclusive, told(answer, "another payment", true));
-    }
-    match finding(&payment) {
-        Some(Finding::Pending { .. }) | None => {
-            ConfirmOutcome::Lost(Lost::Inconclusive, told(answer, &payment.status, false))
+fn confirmed_payment(call: &ConfirmCall, payment: &PaymentObject) -> ConfirmOutcome {
+    let quiet = told(200, &payment.status);
+    match said(payment, Some(&call.payment_key), &call.gateway_order_id) {
+        // An answer to a confirm that is no end yet is no answer.
+        Ok(Finding::Pending { .. }) => ConfirmOutcome::Lost(Lost::Inconclusive, quiet),
+        Ok(finding @ Finding::Charged { charged, .. }) if charged != Money::won(call.amount) => {
+            ConfirmOutcome::Found(finding, alarming(quiet))
         }
-        Some(finding) => ConfirmOutcome::Found(finding, told(answer, &payment.status, false)),
+        Ok(finding) => ConfirmOutcome::Found(finding, quiet),
+        Err(contradiction) => {
+            ConfirmOutcome::Lost(Lost::Inconclusive, alarming(told(200, contradiction)))
+        }
     }
 }
 
-/// What a Payment says; `None` when it contradicts itself or uses a word that nobody knows.
-fn finding(payment: &Payment) -> Option<Finding> {
-    let total = Won::new(payment.total_amount).ok()?;
-    let charged = Money {
-        amount: total,
-        currency: Currency::of(&payment.currency),
+/// What a look-up's exchange means. `key` is known unless no confirm was ever sent.
+pub(super) fn looked_up(
+    key: Option<&PaymentKey>,
+    order: &GatewayOrderId,
+    heard: Heard,
+) -> LookedUp {
+    let answer = match heard {
+        Heard::NotConnected => {
+            return LookedUp::Settled(InquiryOutcome::NoAnswer(Told {
+                code: "not_connected".to_owned(),
+                ..Told::default()
+            }));
+        }
+        Heard::Nothing(lost) => return LookedUp::Settled(InquiryOutcome::NoAnswer(unheard(lost))),
+        Heard::Answer(answer) => answer,
     };
+    let status = answer.status;
+    if let Some(told) = redirected(status) {
+        return LookedUp::Settled(InquiryOutcome::NoWord(told));
+    }
+    let code = code_of(&answer, "no_code");
+    if status == 429 || status >= 500 || (status, &*code) == (403, "FORBIDDEN_CONSECUTIVE_REQUEST")
+    {
+        return LookedUp::Settled(InquiryOutcome::NoWord(told(status, &code)));
+    }
+    if status == 401 {
+        return LookedUp::Settled(InquiryOutcome::NoWord(alarming(told(status, &code))));
+    }
+    let unreadable = |lost| LookedUp::Settled(InquiryOutcome::NoAnswer(told(status, word(lost))));
+    let body = match answer.body {
+        Ok(body) => body,
+        Err(lost) => return unreadable(lost),
+    };
+    if status == 200 {
+        let Some(payment) = PaymentObject::parse(&body) else {
+            return unreadable(Lost::Unreadable);
+        };
+        return LookedUp::Settled(match said(&payment, key, order) {
+            Ok(finding) => InquiryOutcome::Found(finding, told(200, &payment.status)),
+            Err(contradiction) => InquiryOutcome::NoWord(alarming(told(200, contradiction))),
+        });
+    }
+    if wire::error_code(&body).is_none() {
+        return unreadable(Lost::Unreadable);
+    }
+    if (status, &*code) == (404, "NOT_FOUND_PAYMENT") {
+        return LookedUp::Absent(told(status, &code));
+    }
+    // The rest says that something is wrong with us (keys of another shop, a bad path), never "not charged".
+    LookedUp::Settled(InquiryOutcome::NoWord(alarming(told(status, &code))))
+}
+
+/// What a cancel's exchange means.
+pub(super) fn canceled(call: &CancelCall, heard: Heard) -> CancelOutcome {
+    let answer = match heard {
+        // Nothing was sent, so the same key serves again.
+        Heard::NotConnected => {
+            return CancelOutcome::Unknown(Told {
+                code: "not_connected".to_owned(),
+                ..Told::default()
+            });
+        }
+        Heard::Nothing(lost) => return CancelOutcome::Unknown(unheard(lost)),
+        Heard::Answer(answer) => answer,
+    };
+    let status = answer.status;
+    if status == 429 {
+        return CancelOutcome::Unknown(told(status, &code_of(&answer, "too_many_requests")));
+    }
+    if let Some(told) = redirected(status) {
+        return CancelOutcome::Unknown(told);
+    }
+    let body = match answer.body {
+        Ok(body) => body,
+        Err(lost) => return CancelOutcome::Unknown(told(status, word(lost))),
+    };
+    if status == 200 {
+        return match PaymentObject::parse(&body) {
+            Some(payment) => canceled_payment(call, &payment),
+            None => CancelOutcome::Unknown(told(status, word(Lost::Unreadable))),
+        };
+    }
+    let Some(code) = wire::error_code(&body) else {
+        return CancelOutcome::Unknown(told(status, word(Lost::Unreadable)));
+    };
+    let quiet = told(status, &code);
+    match codes::class_of(codes::CANCEL, status, &code) {
+        Some(CancelClass::AskUntilReplayed) if answer.replayed => {
+            CancelOutcome::RetryWithNewKey(quiet)
+        }
+        Some(CancelClass::Ask | CancelClass::AskUntilReplayed) => CancelOutcome::Unknown(quiet),
+        Some(CancelClass::NewKey) => CancelOutcome::RetryWithNewKey(quiet),
+        Some(CancelClass::Repair) => CancelOutcome::RetryWithNewKey(alarming(quiet)),
+        Some(CancelClass::Final) => CancelOutcome::Refused(quiet),
+        Some(CancelClass::Mistake) => CancelOutcome::Refused(alarming(quiet)),
+        None => CancelOutcome::Unknown(alarming(quiet)),
+    }
+}
+
+fn canceled_payment(call: &CancelCall, payment: &PaymentObject) -> CancelOutcome {
+    let quiet = told(200, &payment.status);
+    if payment.payment_key != call.payment_key.as_str() {
+        return CancelOutcome::Unknown(alarming(told(200, "another_payment")));
+    }
+    let finding = match standing(payment) {
+        Ok(finding @ Finding::Charged { .. }) => finding,
+        Ok(_) => return CancelOutcome::Unknown(alarming(quiet)),
+        Err(contradiction) => return CancelOutcome::Unknown(alarming(told(200, contradiction))),
+    };
+    match progress(call, payment) {
+        Progress::Done => CancelOutcome::Found(finding, quiet),
+        Progress::Running => CancelOutcome::Unknown(told(200, "cancel_in_progress")),
+        Progress::Aborted => CancelOutcome::RetryWithNewKey(alarming(told(200, "cancel_aborted"))),
+        Progress::NotSeen => CancelOutcome::Unknown(alarming(told(200, "cancel_not_seen"))),
+    }
+}
+
+enum Progress {
+    Done,
+    Running,
+    Aborted,
+    NotSeen,
+}
+
+/// Whether this cancel is among the payment's, and how far it got.
+fn progress(call: &CancelCall, payment: &PaymentObject) -> Progress {
+    let wanted = call.amount.or(call.balance);
+    let ours = |entry: &&CancelEntry| wanted.is_none() || entry.amount() == wanted;
+    // The newest is last.
+    let mut entries = payment.cancels.as_deref().unwrap_or_default().iter().rev();
+    let Some(entry) = entries.find(ours) else {
+        return Progress::NotSeen;
+    };
+    // How much the gateway must still hold for the cancel to have happened once and no more.
+    let left = match (call.amount, call.balance) {
+        (None, _) => Some(Won::ZERO),
+        (Some(amount), Some(balance)) => Some(balance.less(amount)),
+        (Some(_), None) => None,
+    };
+    match entry.cancel_status.as_deref() {
+        None | Some("DONE") if left.is_none() || payment.balance() == left => Progress::Done,
+        Some("IN_PROGRESS") => Progress::Running,
+        Some("ABORTED") => Progress::Aborted,
+        _ => Progress::NotSeen,
+    }
+}
+
+/// What a Payment object says about the payment that was asked for.
+fn said(
+    payment: &PaymentObject,
+    key: Option<&PaymentKey>,
+    order: &GatewayOrderId,
+) -> Result<Finding, &'static str> {
+    let same_key = key.is_none_or(|key| payment.payment_key == key.as_str());
+    if !same_key || payment.order_id != order.as_str() {
+        return Err("another_payment");
+    }
+    standing(payment)
+}
+
+/// What a Payment object says, or how it contradicts itself.
+fn standing(payment: &PaymentObject) -> Result<Finding, &'static str> {
     match payment.status.as_str() {
-        "DONE" if payment.failure.is_some() || payment.approved_at.is_none() => None,
-        "DONE" => Some(Finding::Charged {
-            charged,
-            canceled: Won::ZERO,
-        }),
-        "PARTIAL_CANCELED" | "CANCELED" => {
-            // "Partially" is kept when the last part went back too: the balance tells.
-            let balance = Won::new(payment.balance_amount?).ok()?;
-            Some(Finding::Charged {
-                charged,
-                canceled: total.less(balance),
-            })
-        }
-        "WAITING_FOR_DEPOSIT" => Some(Finding::AwaitingDeposit),
-        "ABORTED" => Some(Finding::Declined(decline_of(payment))),
-        "EXPIRED" => Some(Finding::Lapsed),
-        "READY" | "IN_PROGRESS" => Some(Finding::Pending { settled: false }),
+        "DONE" if payment.failure.is_some() => Err("done_with_failure"),
+        "DONE" if payment.approved_at.is_none() => Err("done_without_approval"),
+        "DONE" => charged(payment),
+        // Which of the two it is says the balance, not the word: cancelled in parts down to zero it stays `PARTIAL_…`.
+        // But cancelled with everything left contradicts itself, and must not be taken for a charge that stands.
+        "CANCELED" if payment.balance() != Some(Won::ZERO) => Err("canceled_with_balance"),
+        "PARTIAL_CANCELED" if payment.balance() == payment.total() => Err("canceled_nothing"),
+        "CANCELED" | "PARTIAL_CANCELED" => charged(payment),
+        "WAITING_FOR_DEPOSIT" => Ok(Finding::AwaitingDeposit),
+        "READY" | "IN_PROGRESS" => Ok(Finding::Pending { settled: false }),
+        "ABORTED" => Ok(Finding::Declined(codes::decline_of(failure_code(payment)))),
+        "EXPIRED" => Ok(Finding::Lapsed),
+        _ => Err("unknown_status"),
+    }
+}
+
+fn charged(payment: &PaymentObject) -> Result<Finding, &'static str> {
+    let (Some(total), Some(balance), Some(currency)) =
+        (payment.total(), payment.balance(), &payment.currency)
+    else {
+        return Err("charge_without_amounts");
+    };
+    if balance > total {
+        return Err("balance_above_total");
+    }
+    Ok(Finding::Charged {
+        charged: Money {
+            amount: total,
+            currency: Currency::of(currency),
+        },
+        canceled: total.less(balance),
+    })
+}
+
+fn failure_code(payment: &PaymentObject) -> &str {
+    let failure = payment.failure.as_ref();
+    failure
+        .and_then(|failure| failure.code.as_deref())
+        .unwrap_or_default()
+}
+
+/// A redirect, or a success that Toss does not document. Nothing is followed: the secret goes to no other host.
+fn redirected(status: u16) -> Option<Told> {
+    match status {
+        300..=399 => Some(alarming(told(status, "redirect"))),
+        ..=199 | 201..=299 => Some(alarming(told(status, "undocumented_status"))),
         _ => None,
     }
 }
 
-fn decline_of(payment: &Payment) -> Decline {
-    let code = payment
-        .failure
-        .as_ref()
-        .and_then(|failure| failure.code.as_deref())
-        .unwrap_or_default();
-    let listed = CONFIRM
-        .iter()
-        .find(|(known, _, _)| *known == code)
-        .map(|(_, _, meaning)| *meaning);
-    match listed {
-        Some(Confirm::Decline(class) | Confirm::Alarming(class)) => class,
-        Some(Confirm::Refused | Confirm::InProgress | Confirm::Ask) | None => Decline::Other,
+/// The code of an answer's body if it has one, else our own word.
+fn code_of(answer: &Answer, otherwise: &str) -> String {
+    let body = answer.body.as_deref().unwrap_or_default();
+    wire::error_code(body).unwrap_or_else(|| otherwise.to_owned())
+}
+
+/// Evidence. A code comes from outside, so it is cut and stripped of what could break a log line.
+fn told(status: u16, code: &str) -> Told {
+    let plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    Told {
+        status: Some(status),
+        code: code.chars().filter(plain).take(CODE_LIMIT).collect(),
+        alarm: false,
     }
 }
 
-/// The meaning of an inquiry's answer.
-pub(super) fn inquiry(
-    answer: &Answer,
-    key: Option<&PaymentKey>,
-    order: &GatewayOrderId,
-) -> InquiryOutcome {
-    if answer.status == 200 {
-        let Ok(payment) = serde_json::from_slice::<Payment>(&answer.body) else {
-            return InquiryOutcome::NoAnswer(told(answer, "not a payment", false));
-        };
-        let other_key = key.is_some_and(|key| payment.payment_key != key.as_str());
-        if other_key || payment.order_id != order.as_str() {
-            return InquiryOutcome::NoWord(told(answer, "another payment", true));
-        }
-        return match finding(&payment) {
-            Some(finding) => InquiryOutcome::Found(finding, told(answer, &payment.status, false)),
-            None => InquiryOutcome::NoWord(told(answer, &payment.status, true)),
-        };
-    }
-    let Some(code) = code_of(answer) else {
-        return InquiryOutcome::NoAnswer(told(answer, "no code", answer.status < 400));
-    };
-    match (answer.status, code.as_str()) {
-        (404, "NOT_FOUND_PAYMENT" | "NOT_FOUND") => InquiryOutcome::Found(
-            Finding::NotFound { settled: false },
-            told(answer, &code, false),
-        ),
-        (429, _) | (403, "FORBIDDEN_CONSECUTIVE_REQUEST") => {
-            InquiryOutcome::NoWord(told(answer, &code, false))
-        }
-        (500.., _) => InquiryOutcome::NoAnswer(told(answer, &code, false)),
-        // Keys mixed up, most likely: an alarm, never "not charged".
-        _ => InquiryOutcome::NoWord(told(answer, &code, true)),
+fn unheard(lost: Lost) -> Told {
+    Told {
+        status: None,
+        code: word(lost).to_owned(),
+        alarm: false,
     }
 }
 
-/// The meaning of a cancel's answer.
-pub(super) fn cancel(answer: &Answer, call: &CancelCall) -> CancelOutcome {
-    if answer.status == 200 {
-        let payment = serde_json::from_slice::<Payment>(&answer.body).ok();
-        let payment = payment.filter(|payment| payment.payment_key == call.payment_key.as_str());
-        return match payment.as_ref().and_then(finding) {
-            Some(finding @ Finding::Charged { canceled, .. }) if canceled > Won::ZERO => {
-                CancelOutcome::Found(finding, told(answer, "canceled", false))
-            }
-            _ => CancelOutcome::Unknown(told(answer, "no cancel in the answer", true)),
-        };
+fn alarming(told: Told) -> Told {
+    Told {
+        alarm: true,
+        ..told
     }
-    let Some(code) = code_of(answer) else {
-        return CancelOutcome::Unknown(told(answer, "no code", false));
-    };
-    match row(CANCEL, &code, answer.status) {
-        Some(Cancel::Ask) => CancelOutcome::Unknown(told(answer, &code, false)),
-        Some(Cancel::NewKey) => CancelOutcome::RetryWithNewKey(told(answer, &code, false)),
-        Some(Cancel::Refused) => CancelOutcome::Refused(told(answer, &code, true)),
-        None => CancelOutcome::Unknown(told(answer, &code, answer.status != 429)),
+}
+
+const fn word(lost: Lost) -> &'static str {
+    match lost {
+        Lost::TimedOut => "timed_out",
+        Lost::Reset => "connection_lost",
+        Lost::Unreadable => "unreadable",
+        Lost::Inconclusive => "inconclusive",
+        Lost::InProgress => "in_progress",
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use bytes::Bytes;
-    use serde_json::json;
-
-    use super::*;
-
-    fn answer(status: u16, body: impl Into<Bytes>) -> Answer {
-        Answer {
-            status,
-            body: body.into(),
-        }
-    }
-
-    fn key() -> PaymentKey {
-        PaymentKey::parse("pk_1").unwrap()
-    }
-
-    fn order() -> GatewayOrderId {
-        GatewayOrderId::parse("ord_1").unwrap()
-    }
-
-    fn confirm_of(status: u16, body: &serde_json::Value) -> ConfirmOutcome {
-        confirm(&answer(status, body.to_string()), &key(), &order())
-    }
-
-    fn payment(status: &str) -> serde_json::Value {
-        json!({"paymentKey": "pk_1", "orderId": "ord_1", "status": status, "totalAmount": 10_000,
-               "balanceAmount": 10_000, "currency": "KRW", "approvedAt": "2026-10-02T10:15:41+09:00", "failure": null})
-    }
-
-    #[test]
-    fn every_row_means_what_the_table_says_and_nothing_with_another_status() {
-        for (code, status, meaning) in CONFIRM {
-            let outcome = confirm_of(*status, &json!({"code": code, "message": "…"}));
-            let fits = match meaning {
-                Confirm::Decline(class) | Confirm::Alarming(class) => {
-                    matches!(&outcome, ConfirmOutcome::Found(Finding::Declined(told), _) if told == class)
-                }
-                Confirm::Refused => matches!(outcome, ConfirmOutcome::Refused(_)),
-                Confirm::InProgress => matches!(outcome, ConfirmOutcome::Lost(Lost::InProgress, _)),
-                Confirm::Ask => matches!(outcome, ConfirmOutcome::Lost(Lost::Inconclusive, _)),
-            };
-            assert!(fits, "{status} {code}: {outcome:?}");
-            let other = confirm_of(418, &json!({"code": code}));
-            assert!(
-                matches!(&other, ConfirmOutcome::Lost(Lost::Inconclusive, told) if told.alarm),
-                "418 {code}"
-            );
-        }
-    }
-
-    #[test]
-    fn an_unlisted_code_is_unknown_and_alarms() {
-        let outcome = confirm_of(400, &json!({"code": "SOMETHING_NEW", "message": "…"}));
-        assert!(matches!(outcome, ConfirmOutcome::Lost(Lost::Inconclusive, told) if told.alarm));
-    }
-
-    #[test]
-    fn too_many_requests_is_refused_with_any_body() {
-        for body in ["", "<html>", r#"{"code":"TOO_MANY"}"#] {
-            let outcome = confirm(&answer(429, body.to_owned()), &key(), &order());
-            assert!(matches!(outcome, ConfirmOutcome::Refused(_)));
-        }
-    }
-
-    #[test]
-    fn a_200_is_success_only_when_everything_in_it_agrees() {
-        let charged = |amount| Finding::Charged {
-            charged: Money::won(Won::new(amount).unwrap()),
-            canceled: Won::ZERO,
-        };
-        let found = |outcome: ConfirmOutcome| match outcome {
-            ConfirmOutcome::Found(finding, _) => Some(finding),
-            _ => None,
-        };
-        let with = |name: &str, value: serde_json::Value| {
-            let mut body = payment("DONE");
-            body[name] = value;
-            confirm_of(200, &body)
-        };
-        assert_eq!(
-            found(confirm_of(200, &payment("DONE"))),
-            Some(charged(10_000))
-        );
-        assert_eq!(
-            found(with("totalAmount", json!(9_000))),
-            Some(charged(9_000))
-        );
-        for (name, value) in [
-            ("paymentKey", json!("pk_2")),
-            ("orderId", json!("ord_2")),
-            ("approvedAt", json!(null)),
-            ("failure", json!({"code": "X"})),
-            ("status", json!("UNDER_REVIEW")),
-            ("status", json!("IN_PROGRESS")),
-            ("totalAmount", json!(-1)),
-        ] {
-            assert!(
-                matches!(
-                    with(name, value.clone()),
-                    ConfirmOutcome::Lost(Lost::Inconclusive, _)
-                ),
-                "{name} {value}"
-            );
-        }
-        assert!(matches!(
-            with("totalAmount", json!("10000")),
-            ConfirmOutcome::Lost(Lost::Unreadable, _)
-        ));
-        assert_eq!(
-            found(confirm_of(200, &payment("EXPIRED"))),
-            Some(Finding::Lapsed)
-        );
-        let mut aborted = payment("ABORTED");
-        aborted["failure"] = json!({"code": "REJECT_CARD_COMPANY"});
-        assert_eq!(
-            found(confirm_of(200, &aborted)),
-            Some(Finding::Declined(Decline::CardRefused))
-        );
-        assert_eq!(
-            found(confirm_of(200, &payment("WAITING_FOR_DEPOSIT"))),
-            Some(Finding::AwaitingDeposit)
-        );
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_never_a_result() {
-        for (status, body) in [
-            (200, "{\"paymentKey\":"),
-            (200, "<html>"),
-            (200, ""),
-            (502, "<html>"),
-            (500, ""),
-            (503, "busy"),
-        ] {
-            let outcome = confirm(&answer(status, body.to_owned()), &key(), &order());
-            assert!(
-                matches!(outcome, ConfirmOutcome::Lost(Lost::Unreadable, _)),
-                "{status} {body}"
-            );
-        }
-        for status in [301, 302, 307, 308] {
-            let outcome = confirm(&answer(status, ""), &key(), &order());
-            assert!(
-                matches!(outcome, ConfirmOutcome::Lost(Lost::Inconclusive, told) if told.alarm)
-            );
-        }
-    }
-
-    #[test]
-    fn an_inquiry_says_not_charged_only_in_the_gateways_own_words() {
-        let ask = |status, body: serde_json::Value| {
-            inquiry(&answer(status, body.to_string()), Some(&key()), &order())
-        };
-        let not_found = json!({"code": "NOT_FOUND_PAYMENT"});
-        assert!(matches!(
-            ask(404, not_found),
-            InquiryOutcome::Found(Finding::NotFound { settled: false }, _)
-        ));
-        assert!(
-            matches!(ask(401, json!({"code": "UNAUTHORIZED_KEY"})), InquiryOutcome::NoWord(told) if told.alarm)
-        );
-        assert!(matches!(
-            ask(404, json!({"code": "OTHER"})),
-            InquiryOutcome::NoWord(_)
-        ));
-        assert!(
-            matches!(ask(429, json!({"code": "X"})), InquiryOutcome::NoWord(told) if !told.alarm)
-        );
-        assert!(matches!(
-            ask(500, json!({"code": "COMMON_ERROR"})),
-            InquiryOutcome::NoAnswer(_)
-        ));
-        assert!(matches!(
-            ask(200, payment("IN_PROGRESS")),
-            InquiryOutcome::Found(Finding::Pending { settled: false }, _)
-        ));
-        let mut other = payment("DONE");
-        other["paymentKey"] = json!("pk_2");
-        assert!(matches!(ask(200, other), InquiryOutcome::NoWord(told) if told.alarm));
-    }
-
-    #[test]
-    fn every_cancel_row_means_what_the_table_says() {
-        let call = CancelCall {
-            payment_key: key(),
-            amount: None,
-            balance: None,
-            reason: "x".to_owned(),
-            idempotency_key: payment::id::IdempotencyKey::parse("k").unwrap(),
-        };
-        for (code, status, meaning) in CANCEL {
-            let outcome = cancel(&answer(*status, json!({"code": code}).to_string()), &call);
-            let fits = match meaning {
-                Cancel::Ask => matches!(outcome, CancelOutcome::Unknown(_)),
-                Cancel::NewKey => matches!(outcome, CancelOutcome::RetryWithNewKey(_)),
-                Cancel::Refused => matches!(outcome, CancelOutcome::Refused(_)),
-            };
-            assert!(fits, "{status} {code}: {outcome:?}");
-        }
-        let mut rest = payment("PARTIAL_CANCELED");
-        rest["balanceAmount"] = json!(0);
-        let all = Won::new(10_000).unwrap();
-        let outcome = cancel(&answer(200, rest.to_string()), &call);
-        assert!(
-            matches!(outcome, CancelOutcome::Found(Finding::Charged { canceled, .. }, _) if canceled == all)
-        );
-        assert!(matches!(
-            cancel(&answer(200, payment("DONE").to_string()), &call),
-            CancelOutcome::Unknown(_)
-        ));
-    }
-}
+mod tests;

@@ -1,0 +1,17 @@
+//! The Toss Payments adapter over real sockets: against the fake gateway, and against peers that break mid-call.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail their test by panicking"
+)]
+
+#[path = "toss/bench.rs"]
+mod bench;
+#[path = "toss/broken_wire.rs"]
+mod broken_wire;
+#[path = "toss/fake.rs"]
+mod fake;
+#[path = "toss/measured.rs"]
+mod measured;
+#[path = "toss/rows.rs"]
+mod rows;
