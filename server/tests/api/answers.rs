@@ -180,7 +180,8 @@ async fn a_silent_gateway_frees_its_slot_at_the_timeout_and_the_truth_comes_when
 #[tokio::test]
 async fn a_dripping_answer_ends_at_the_total_timeout() {
     let shop = Shop::with(&[("JARI_PG_TIMEOUT_MS", "900")]).await;
-    shop.set(json!({"body": "drip", "dripMs": 200})).await;
+    shop.set(json!({"body": "drip", "dripMs": 200, "webhooks": {"drop": 1.0}}))
+        .await;
     let order = shop.order("mug", 1).await;
     let started = Instant::now();
     let reply = shop.pay(&order).await;

@@ -420,7 +420,6 @@ impl Shop {
                 "the stock of {sku} does not add up"
             );
         }
-        self.pg.kill().await;
     }
 }
 
