@@ -17,7 +17,7 @@ async fn page(shop: &Shop, order: &Order, path: &str) -> (u16, String) {
     if status == 200 {
         let policy = response.headers()["content-security-policy"]
             .to_str()
-            .unwrap()
+            .expect("a readable header")
             .to_owned();
         assert!(
             policy.contains("script-src 'self' 'nonce-")
@@ -74,30 +74,38 @@ async fn a_get_changes_nothing_and_a_stranger_sees_nothing() {
     shop.end().await;
 }
 
+/// Orders without script; the order as its shopper's cookie and checkout page know it.
+async fn order_by_form(shop: &Shop) -> Order {
+    let form = [("sku", "mug"), ("quantity", "1")];
+    let made = shop
+        .post("/orders")
+        .form(&form)
+        .send()
+        .await
+        .expect("an answer");
+    assert_eq!(made.status(), 303);
+    let header = |name: &str| made.headers()[name].to_str().expect("text").to_owned();
+    let id = header("location")
+        .trim_start_matches("/checkout/")
+        .to_owned();
+    let cookie = header("set-cookie")
+        .split(';')
+        .next()
+        .expect("a pair")
+        .to_owned();
+    Order {
+        id,
+        amount: 18_000,
+        cookie,
+    }
+}
+
 #[tokio::test]
 async fn without_script_the_whole_payment_is_forms_and_redirects() {
     let shop = Shop::open().await;
     shop.set(json!({"delayMs": 600})).await;
-    let made = shop
-        .post("/orders")
-        .form(&[("sku", "mug"), ("quantity", "1")])
-        .send()
-        .await
-        .unwrap();
-    assert_eq!(made.status(), 303);
-    let checkout = made.headers()["location"].to_str().unwrap().to_owned();
-    let cookie = made.headers()["set-cookie"]
-        .to_str()
-        .unwrap()
-        .split(';')
-        .next()
-        .unwrap()
-        .to_owned();
-    let order = Order {
-        id: checkout.trim_start_matches("/checkout/").to_owned(),
-        amount: 18_000,
-        cookie,
-    };
+    let order = order_by_form(&shop).await;
+    let checkout = format!("/checkout/{}", order.id);
     assert!(
         page(&shop, &order, &checkout)
             .await
@@ -135,13 +143,8 @@ async fn without_script_the_whole_payment_is_forms_and_redirects() {
         .send()
         .await
         .unwrap();
-    assert_eq!(
-        (
-            posted.status().as_u16(),
-            posted.headers()["location"].to_str().unwrap()
-        ),
-        (303, back.as_str())
-    );
+    let location = posted.headers()["location"].to_str().unwrap();
+    assert_eq!((posted.status().as_u16(), location), (303, back.as_str()));
     let (_, waiting) = page(&shop, &order, &back).await;
     assert!(
         waiting.contains("http-equiv=\"refresh\"") && waiting.contains("data-stage=\"checking\"")
