@@ -104,9 +104,9 @@ for (const seconds of [1, 16]) {
   });
 }
 
-for (const kept of [false, true]) {
+for (const kept of [true, false]) {
   test.describe(kept ? 'a browser that keeps the pages' : 'a browser that loads pages anew', () => {
-    test.use({ pagesKept: kept });
+    test.use({ keepsPages: kept });
 
     test('goes back to the window and forward again', async ({ page, shop, address }, info) => {
       const confirm = await begin(page, shop, address);
