@@ -133,6 +133,9 @@ export async function logOf(page: Page): Promise<Glimpse[]> {
   return JSON.parse(text ?? '[]') as Glimpse[];
 }
 
+/** A page counts from just before it sends the confirm and draws that; what is seen begins this much later at most. */
+export const DRAWING_MS = 50;
+
 /** When a stage was first seen, in epoch ms. */
 export function firstSeen(log: Glimpse[], name: Stage): number {
   const found = log.find((glimpse) => glimpse.stage === name);

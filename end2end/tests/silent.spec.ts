@@ -29,7 +29,7 @@ async function waitInVain(page: Page, shop: Shop, scenario: Scenario): Promise<s
   const log = await see.logOf(page);
   const ended = see.firstSeen(log, 'still_unknown') - begun;
   see.note(test.info(), 'ms from confirm to the end', ended);
-  expect(ended).toBeGreaterThanOrEqual(65_000);
+  expect(ended).toBeGreaterThanOrEqual(65_000 - see.DRAWING_MS);
   expect(ended).toBeLessThanOrEqual(67_000);
   // Every change of the page, not only what was there each 250 ms.
   expect(see.offersBetween(log, begun)).toEqual([]);
@@ -51,7 +51,7 @@ test('never answers and never charges: the history says so by itself', async ({ 
   see.note(info, 'ms from the first answer to the truth', Date.now() - lifted);
   await see.noCharge(shop);
   await page.goto(`/checkout/${order}`);
-  await expect(see.payControls(page)).toHaveCount(1);
+  await expect(see.payControls(page).and(page.getByTestId('pay'))).toBeVisible();
 });
 
 test('charges and never answers: the history says paid by itself', async ({ page, shop }, info) => {
