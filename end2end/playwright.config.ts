@@ -15,15 +15,6 @@ const launchOptions = {
   ],
 };
 
-// Playwright turns off what real browsers do to hidden and left pages; here it stays on. A page that comes back
-// from the back/forward cache fires no `load`: such tests say `page.goBack({ waitUntil: 'commit' })`.
-const realLifecycle = [
-  '--disable-back-forward-cache',
-  '--disable-background-timer-throttling',
-  '--disable-backgrounding-occluded-windows',
-  '--disable-renderer-backgrounding',
-];
-
 const noscript = '**/*.noscript.spec.ts';
 const lifecycle = '**/*.lifecycle.spec.ts';
 
@@ -49,10 +40,8 @@ export default defineConfig({
   projects: [
     { name: 'chromium', testMatch: '**/*.spec.ts', testIgnore: [noscript, lifecycle] },
     { name: 'noscript', testMatch: noscript, use: { javaScriptEnabled: false } },
-    {
-      name: 'lifecycle',
-      testMatch: lifecycle,
-      use: { launchOptions: { ...launchOptions, ignoreDefaultArgs: realLifecycle } },
-    },
+    // Its browser is started by fixtures/lifecycle.ts. A page that comes back from the back/forward cache fires no
+    // `load`: these tests say `page.goBack({ waitUntil: 'commit' })`.
+    { name: 'lifecycle', testMatch: lifecycle },
   ],
 });

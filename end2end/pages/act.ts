@@ -1,0 +1,95 @@
+// What a shopper does. What comes of it is in see.ts.
+import type { Page, Request } from '@playwright/test';
+import type { Shop } from '../fixtures/shop';
+
+/** Of this one there are always enough. */
+const PRODUCT = 'mug';
+
+/** Makes an order from the catalogue and returns its id; the page is at its checkout. */
+export async function order(page: Page, product = PRODUCT): Promise<string> {
+  await page.goto('/');
+  return orderFromHere(page, product);
+}
+
+/** The same on a page that shows the catalogue already. */
+export async function orderFromHere(page: Page, product = PRODUCT): Promise<string> {
+  await page.locator(`[data-testid="product"][data-sku="${product}"]`).getByTestId('order').click();
+  await page.waitForURL(/\/checkout\/\w+$/);
+  return page.url().split('/').at(-1) ?? '';
+}
+
+/** Opens the payment window and returns the order id that it was given. */
+export async function openWindow(page: Page): Promise<string> {
+  await page.getByTestId('pay').click();
+  return (await page.getByTestId('pg-order').innerText()).trim();
+}
+
+/** Orders, opens the window and stops before its buttons. */
+export async function orderAndOpenWindow(page: Page): Promise<string> {
+  const id = await order(page);
+  await openWindow(page);
+  return id;
+}
+
+/** Pays in the window. Returns when the shop's page is shown, whatever it says. */
+export async function payInWindow(page: Page): Promise<void> {
+  await page.getByTestId('pg-pay').click();
+  await page.getByTestId('stage').waitFor();
+}
+
+/** The whole way up to the return from the window. */
+export async function pay(page: Page): Promise<string> {
+  const id = await orderAndOpenWindow(page);
+  await payInWindow(page);
+  return id;
+}
+
+/** Without script: the whole way, and the last step that a script would take by itself. */
+export async function payWithoutScript(page: Page): Promise<string> {
+  const id = await pay(page);
+  await page.getByTestId('confirm').click();
+  return id;
+}
+
+/** The page's own confirm requests, from now on. */
+export function confirmsOf(page: Page): Request[] {
+  const requests: Request[] = [];
+  page.on('request', (request) => {
+    if (new URL(request.url()).pathname === '/api/payments/confirm') requests.push(request);
+  });
+  return requests;
+}
+
+/** Somebody else's payment, made without a browser. */
+export interface Other {
+  order: string;
+  /** The status of the confirm's answer, once it comes. */
+  answered: Promise<number>;
+}
+
+/** Lets another shopper pay; returns when the gateway has that confirm. */
+export async function anotherPays(shop: Shop): Promise<Other> {
+  const items = [{ sku: PRODUCT, quantity: 1 }];
+  const made = await post(`${shop.url}/api/orders`, { items });
+  const cookie = made.headers.getSetCookie().map((it) => it.split(';')[0]).join('; ');
+  const { orderId, amount } = (await made.json()) as { orderId: string; amount: number };
+  const opened = await post(`${shop.url}/api/orders/${orderId}/attempts`, {}, cookie);
+  const { gatewayOrderId } = (await opened.json()) as { gatewayOrderId: string };
+  const paymentKey = await shop.pg.payment(gatewayOrderId, amount);
+
+  const before = (await shop.pg.ledger()).calls.confirm.received;
+  const confirm = { paymentKey, orderId: gatewayOrderId, amount };
+  const answered = post(`${shop.url}/api/payments/confirm`, confirm, cookie).then(({ status }) => status);
+  while ((await shop.pg.ledger()).calls.confirm.received === before) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  return { order: orderId, answered };
+}
+
+async function post(url: string, body: object, cookie = ''): Promise<Response> {
+  return fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', cookie },
+    body: JSON.stringify(body),
+  });
+}

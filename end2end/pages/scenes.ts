@@ -1,0 +1,144 @@
+// Every page and state that a shopper can come to, and the way there.
+import type { Page } from '@playwright/test';
+import type { Env, Scenario, Shop } from '../fixtures/shop';
+import * as act from './act';
+import * as see from './see';
+
+export interface Scene {
+  name: string;
+  /** Settings that make it last, or come soon. */
+  env?: Env;
+  /** The gateway's, from the start. */
+  scenario?: Scenario;
+  /** What the browser itself says about it. */
+  console?: RegExp[];
+  reach(page: Page, shop: Shop): Promise<void>;
+}
+
+/** Times that end soon; total wait ≥ 2 × database wait + gateway timeout + 1 s holds. */
+export const SOON_OVER: Env = {
+  JARI_RESPONSE_WAIT_MS: '1000',
+  JARI_POLL_INTERVAL_MS: '500',
+  JARI_POLL_COUNT: '8',
+  JARI_PG_TIMEOUT_MS: '1500',
+  JARI_DATABASE_WAIT_MS: '500',
+};
+
+/** A short response wait, and polls as long as ever. */
+const SOON_CHECKING: Env = {
+  JARI_RESPONSE_WAIT_MS: '300',
+  JARI_PG_TIMEOUT_MS: '45000',
+};
+
+export const scenes: Scene[] = [
+  {
+    name: 'catalogue',
+    reach: async (page) => {
+      await page.goto('/');
+    },
+  },
+  {
+    name: 'checkout',
+    reach: async (page) => {
+      await act.order(page);
+    },
+  },
+  {
+    name: 'window-closed',
+    reach: async (page) => {
+      await act.orderAndOpenWindow(page);
+      await page.getByTestId('pg-close').click();
+      await page.getByTestId('notice').waitFor();
+    },
+  },
+  {
+    name: 'confirming',
+    scenario: { stop: true },
+    reach: async (page) => {
+      await act.pay(page);
+      await see.stage(page, 'confirming');
+    },
+  },
+  {
+    name: 'checking',
+    env: SOON_CHECKING,
+    scenario: { stop: true },
+    reach: async (page) => {
+      await act.pay(page);
+      await see.stage(page, 'checking');
+    },
+  },
+  {
+    name: 'paid',
+    reach: async (page) => {
+      await act.pay(page);
+      await see.stage(page, 'paid');
+    },
+  },
+  {
+    name: 'not-charged',
+    scenario: { decline: {} },
+    reach: async (page) => {
+      await act.pay(page);
+      await see.stage(page, 'not_charged');
+    },
+  },
+  {
+    name: 'still-unknown',
+    env: SOON_OVER,
+    scenario: { stop: true },
+    reach: async (page) => {
+      await act.pay(page);
+      await see.stage(page, 'still_unknown');
+    },
+  },
+  {
+    name: 'empty-history',
+    reach: async (page) => {
+      await page.goto('/orders');
+    },
+  },
+  {
+    name: 'history',
+    reach: async (page, shop) => {
+      await act.pay(page);
+      await see.stage(page, 'paid');
+      await shop.pg.scenario({ decline: {} });
+      await act.pay(page);
+      await see.stage(page, 'not_charged');
+      await act.order(page);
+      await shop.pg.scenario({ stop: true });
+      const doubtful = await act.pay(page);
+      await see.attemptStatus(page.context(), shop, doubtful, 'approving');
+      await page.goto('/orders');
+      await see.historyStatus(page, doubtful, 'checking');
+    },
+  },
+  {
+    name: 'order-paid',
+    reach: async (page) => {
+      const order = await act.pay(page);
+      await see.stage(page, 'paid');
+      await page.goto(`/orders/${order}`);
+      await see.orderStatus(page, 'paid');
+    },
+  },
+  {
+    name: 'order-in-doubt',
+    scenario: { stop: true },
+    reach: async (page, shop) => {
+      const order = await act.pay(page);
+      await see.attemptStatus(page.context(), shop, order, 'approving');
+      await page.goto(`/orders/${order}`);
+      await see.orderStatus(page, 'checking');
+    },
+  },
+  {
+    name: 'no-such-page',
+    console: [/status of 404/],
+    reach: async (page) => {
+      await page.goto('/orders/nothing');
+      await page.getByRole('heading', { level: 1 }).waitFor();
+    },
+  },
+];
