@@ -39,7 +39,10 @@ pub(crate) struct Options {
 
 /// Runs the load and counts.
 pub(crate) async fn run(options: Options) -> anyhow::Result<Value> {
-    let client = Client::builder().no_proxy().timeout(Duration::from_secs(90)).build()?;
+    let client = Client::builder()
+        .no_proxy()
+        .timeout(Duration::from_secs(90))
+        .build()?;
     let scenario: Value = serde_json::from_str(&options.scenario)?;
     control(&client, &options, &json!({})).await?;
     let shoppers = (options.rate * options.seconds) as usize;
@@ -47,33 +50,58 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<Value> {
     for _ in 0..shoppers {
         prepared.push(prepare(&client, &options.url, &options.gateway, &options.sku).await?);
     }
-    client.delete(format!("{}/_control/ledger", options.gateway)).send().await?.error_for_status()?;
+    client
+        .delete(format!("{}/_control/ledger", options.gateway))
+        .send()
+        .await?
+        .error_for_status()?;
     control(&client, &options, &scenario).await?;
 
-    let times = PageTimes { response_wait: Millis::new(options.response_wait_ms), ..PageTimes::DEFAULT };
+    let times = PageTimes {
+        response_wait: Millis::new(options.response_wait_ms),
+        ..PageTimes::DEFAULT
+    };
     let start = Instant::now();
     let mut running = Vec::with_capacity(shoppers);
     let mut lag = Duration::ZERO;
     for (index, prepared) in prepared.into_iter().enumerate() {
-        let intended = start + Duration::from_secs_f64(f64::from(u32::try_from(index)?) / f64::from(options.rate));
+        let intended = start
+            + Duration::from_secs_f64(f64::from(u32::try_from(index)?) / f64::from(options.rate));
         tokio::time::sleep_until(intended.into()).await;
         lag = lag.max(intended.elapsed());
-        running.push(tokio::spawn(shop(client.clone(), options.url.clone(), prepared, times, intended)));
+        running.push(tokio::spawn(shop(
+            client.clone(),
+            options.url.clone(),
+            prepared,
+            times,
+            intended,
+        )));
     }
     let mut seen = Vec::with_capacity(shoppers);
     for shopper in running {
         seen.push(shopper.await?);
     }
     control(&client, &options, &json!({})).await?;
-    let ledger = client.get(format!("{}/_control/ledger", options.gateway)).send().await?;
+    let ledger = client
+        .get(format!("{}/_control/ledger", options.gateway))
+        .send()
+        .await?;
     let ledger: Value = ledger.error_for_status()?.json().await?;
-    ensure!(ledger["calls"]["confirm"]["received"].as_u64() > Some(0), "not valid: the gateway was never reached");
+    ensure!(
+        ledger["calls"]["confirm"]["received"].as_u64() > Some(0),
+        "not valid: the gateway was never reached"
+    );
     Ok(report(&options, &seen, &ledger, lag))
 }
 
 async fn control(client: &Client, options: &Options, scenario: &Value) -> anyhow::Result<()> {
     let url = format!("{}/_control/scenario", options.gateway);
-    client.put(url).json(scenario).send().await?.error_for_status()?;
+    client
+        .put(url)
+        .json(scenario)
+        .send()
+        .await?
+        .error_for_status()?;
     Ok(())
 }
 
@@ -82,7 +110,9 @@ fn report(options: &Options, seen: &[Seen], ledger: &Value, lag: Duration) -> Va
     let mut refusals: BTreeMap<&str, u32> = BTreeMap::new();
     for seen in seen {
         let name = format!("{:?}", seen.stage);
-        *stages.entry(name.split('(').next().unwrap_or_default().to_owned()).or_default() += 1;
+        *stages
+            .entry(name.split('(').next().unwrap_or_default().to_owned())
+            .or_default() += 1;
         if let Some(code) = seen.refused {
             *refusals.entry(code.as_str()).or_default() += 1;
         }
@@ -92,7 +122,11 @@ fn report(options: &Options, seen: &[Seen], ledger: &Value, lag: Duration) -> Va
     let mut took: Vec<_> = seen.iter().map(|seen| seen.took).collect();
     took.sort_unstable();
     let orders = ledger["orders"].as_object();
-    let twice = orders.into_iter().flatten().filter(|(_, order)| order["charges"].as_u64() > Some(1)).count();
+    let twice = orders
+        .into_iter()
+        .flatten()
+        .filter(|(_, order)| order["charges"].as_u64() > Some(1))
+        .count();
     json!({
         "arrivalsPerSecond": options.rate,
         "shoppers": seen.len(),

@@ -27,7 +27,10 @@ async fn main() -> anyhow::Result<()> {
         .install_default()
         .map_err(|_| anyhow::anyhow!("a TLS provider is installed already"))?;
     match Cli::parse().command {
-        Command::Load(options) => println!("{}", serde_json::to_string_pretty(&load::run(options).await?)?),
+        Command::Load(options) => println!(
+            "{}",
+            serde_json::to_string_pretty(&load::run(options).await?)?
+        ),
     }
     Ok(())
 }

@@ -34,31 +34,81 @@ pub(crate) struct Seen {
 }
 
 /// Makes an order of one piece of the first product and authenticates its payment at the fake gateway.
-pub(crate) async fn prepare(client: &Client, shop: &str, gateway: &str, sku: &str) -> anyhow::Result<Prepared> {
+pub(crate) async fn prepare(
+    client: &Client,
+    shop: &str,
+    gateway: &str,
+    sku: &str,
+) -> anyhow::Result<Prepared> {
     let body = json!({"items": [{"sku": sku, "quantity": 1}]});
-    let made = client.post(format!("{shop}/api/orders")).json(&body).send().await?.error_for_status()?;
-    let cookie = made.headers().get(SET_COOKIE).context("the shop gave no cookie")?.to_str()?;
+    let made = client
+        .post(format!("{shop}/api/orders"))
+        .json(&body)
+        .send()
+        .await?
+        .error_for_status()?;
+    let cookie = made
+        .headers()
+        .get(SET_COOKIE)
+        .context("the shop gave no cookie")?
+        .to_str()?;
     let cookie = cookie.split(';').next().unwrap_or_default().to_owned();
     let made: payment::wire::OrderCreated = made.json().await?;
     let body = json!({"orderId": made.order_id, "amount": made.amount});
-    let key = client.post(format!("{gateway}/_control/payments")).json(&body).send().await?.error_for_status()?;
+    let key = client
+        .post(format!("{gateway}/_control/payments"))
+        .json(&body)
+        .send()
+        .await?
+        .error_for_status()?;
     let key: serde_json::Value = key.json().await?;
-    let key = key["paymentKey"].as_str().context("the fake gateway gave no key")?;
-    let order = client.get(format!("{shop}/api/orders/{}", made.order_id)).header(COOKIE, &cookie).send().await?;
+    let key = key["paymentKey"]
+        .as_str()
+        .context("the fake gateway gave no key")?;
+    let order = client
+        .get(format!("{shop}/api/orders/{}", made.order_id))
+        .header(COOKIE, &cookie)
+        .send()
+        .await?;
     let request = ConfirmRequest {
         payment_key: payment::id::PaymentKey::parse(key)?,
         order_id: made.order_id.gateway_order_id(1),
         amount: made.amount,
     };
-    Ok(Prepared { cookie, order: order.error_for_status()?.json().await?, request })
+    Ok(Prepared {
+        cookie,
+        order: order.error_for_status()?.json().await?,
+        request,
+    })
 }
 
 /// Runs the page of one shopper from the confirm to its end. `intended` is when the open loop meant it to start.
-pub(crate) async fn shop(client: Client, shop: String, prepared: Prepared, times: PageTimes, intended: Instant) -> Seen {
+pub(crate) async fn shop(
+    client: Client,
+    shop: String,
+    prepared: Prepared,
+    times: PageTimes,
+    intended: Instant,
+) -> Seen {
     let mut page = Checkout::new(times, Some(prepared.order.clone()), None);
-    let mut driver = Driver { client, shop, prepared, confirm: None, poll: None, wake: None, intended };
-    let mut seen = Seen { stage: Stage::Offer, took: Duration::ZERO, answered: None, refused: None };
-    let mut event = Event::ConfirmStarted { already: Millis::ZERO };
+    let mut driver = Driver {
+        client,
+        shop,
+        prepared,
+        confirm: None,
+        poll: None,
+        wake: None,
+        intended,
+    };
+    let mut seen = Seen {
+        stage: Stage::Offer,
+        took: Duration::ZERO,
+        answered: None,
+        refused: None,
+    };
+    let mut event = Event::ConfirmStarted {
+        already: Millis::ZERO,
+    };
     loop {
         if let Event::ConfirmAnswered(answer) = &event {
             seen.answered = Some(intended.elapsed());
@@ -71,7 +121,10 @@ pub(crate) async fn shop(client: Client, shop: String, prepared: Prepared, times
             driver.run(command);
         }
         seen.stage = page.view().stage;
-        let over = !matches!(seen.stage, Stage::Confirming | Stage::Checking | Stage::Looking | Stage::ReturningMoney);
+        let over = !matches!(
+            seen.stage,
+            Stage::Confirming | Stage::Checking | Stage::Looking | Stage::ReturningMoney
+        );
         if over && driver.poll.is_none() {
             seen.took = intended.elapsed();
             return seen;
@@ -130,7 +183,9 @@ impl Driver {
 
     /// The next event: an answer, or the timer.
     async fn next(&mut self) -> Event {
-        let wake = self.wake.map_or(Duration::from_secs(1), |at| at.less(self.now()).to_duration());
+        let wake = self.wake.map_or(Duration::from_secs(1), |at| {
+            at.less(self.now()).to_duration()
+        });
         tokio::select! {
             event = ended(&mut self.confirm) => { self.confirm = None; event }
             event = ended(&mut self.poll) => { self.poll = None; event }
@@ -153,23 +208,38 @@ async fn ended(task: &mut Option<JoinHandle<Event>>) -> Event {
 }
 
 fn retry_after(response: &Response) -> Option<Millis> {
-    let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    let seconds = response
+        .headers()
+        .get(RETRY_AFTER)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()?;
     Some(Millis::from_secs(seconds))
 }
 
 async fn confirm_event(response: Response) -> Event {
     let retry_after = retry_after(&response);
     if response.status().is_success() {
-        return response.json().await.map_or(Event::ConfirmLost, |order| Event::ConfirmAnswered(ConfirmAnswer::Order(order)));
+        return response.json().await.map_or(Event::ConfirmLost, |order| {
+            Event::ConfirmAnswered(ConfirmAnswer::Order(order))
+        });
     }
-    let code = response.json::<Problem>().await.ok().and_then(|problem| ProblemCode::parse(&problem.code));
+    let code = response
+        .json::<Problem>()
+        .await
+        .ok()
+        .and_then(|problem| ProblemCode::parse(&problem.code));
     Event::ConfirmAnswered(ConfirmAnswer::Refused { code, retry_after })
 }
 
 async fn poll_event(response: Response) -> Event {
     let retry_after = retry_after(&response);
     match response.status().as_u16() {
-        200 => response.json().await.map_or(Event::PollLost, Event::PollAnswered),
+        200 => response
+            .json()
+            .await
+            .map_or(Event::PollLost, Event::PollAnswered),
         429 | 503 => Event::PollShed { retry_after },
         _ => Event::PollLost,
     }

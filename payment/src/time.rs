@@ -55,8 +55,8 @@ impl Millis {
 
     /// As the standard library's type.
     #[must_use]
-    pub const fn to_duration(self) -> std::time::Duration {
-        std::time::Duration::from_millis(self.0)
+    pub const fn to_duration(self) -> core::time::Duration {
+        core::time::Duration::from_millis(self.0)
     }
 }
 
