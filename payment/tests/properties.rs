@@ -274,7 +274,7 @@ fn page_event() -> impl Strategy<Value = PageEvent> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(3_000) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1_000) })]
 
     #[test]
     fn no_sequence_of_events_offers_a_button_while_unknown(
