@@ -75,6 +75,24 @@ async fn with_the_check_off_the_header_is_read_and_then_as_absent() {
 }
 
 #[tokio::test]
+async fn time_in_a_trusted_proxys_queue_counts_and_a_strangers_stamp_does_not() {
+    for (proxies, status) in [("127.0.0.1", 503), ("10.0.0.1", 200)] {
+        let shop = Shop::with(&[("JARI_TRUSTED_PROXIES", proxies)]).await;
+        let order = shop.order("mug", 1).await;
+        let key = shop.key(&order.id, order.amount);
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap();
+        let request = shop
+            .confirm_request(&order, &order.id, &key)
+            .header("X-Request-Timeout-Ms", "20000")
+            .header("X-Request-Start", format!("t={}", now.as_millis() - 30_000));
+        assert_eq!(request.send().await.unwrap().status(), status);
+        shop.end().await;
+    }
+}
+
+#[tokio::test]
 async fn the_answer_comes_at_the_deadline_and_the_work_goes_on() {
     let shop = Shop::open().await;
     shop.set(json!({"delayMs": 1_500})).await;
