@@ -458,12 +458,17 @@ impl Checkout {
     /// Does what is due at `now` and names the next wake. Called after every event, so a wake needs no code of its own.
     fn keep_time(&mut self, now: Millis, commands: &mut Vec<Command>) {
         if let Phase::Confirming(wait) = self.phase {
-            if wait.elapsed(now) < self.times.response_wait {
-                commands.push(Command::WakeAt(wait.at(self.times.response_wait)));
+            // The response is waited for from this page's own send; what went before it shortens only the whole wait.
+            let give_up = wait
+                .begun
+                .plus(self.times.response_wait)
+                .min(wait.at(self.times.total_wait()));
+            if now < give_up {
+                commands.push(Command::WakeAt(give_up));
                 return;
             }
             commands.push(Command::AbortConfirm);
-            let grid = wait.at(self.times.response_wait);
+            let grid = give_up;
             // A wake that came late has missed steps of the grid: ask at once.
             let first = grid.plus(self.times.poll_interval);
             let next = if first < now { now } else { first };

@@ -208,6 +208,15 @@ problem_codes! {
 }
 
 impl ProblemCode {
+    /// Whether it was refused for load: it says nothing about the order, and asking at once would add to the load.
+    #[must_use]
+    pub const fn asks_for_patience(self) -> bool {
+        matches!(
+            self,
+            Self::Overloaded | Self::RateLimited | Self::DatabaseBusy | Self::ShuttingDown
+        )
+    }
+
     /// Reads a stable name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {

@@ -342,12 +342,26 @@ fn a_confirm_cut_off_by_a_reload_goes_on_with_what_is_left() {
     check(
         "open ready
          at 100 start 5000
-         > remember 0, confirm 60000, wake 10100",
+         > remember 0, confirm 60000, wake 15100",
     );
     check(
         "open ready
          at 100 start 65000
          > remember 100, confirm 65000, wake 15100",
+    );
+    check(
+        "open ready
+         at 100 start 20000
+         > remember 0, confirm 45000, wake 15100
+         see Confirming, no button",
+    );
+    check(
+        "open ready
+         at 100 start 60000
+         > remember 0, confirm 5000, wake 5100
+         at 5100 wake
+         > abort confirm, poll, wake 10100
+         see StillUnknown, no button",
     );
 }
 

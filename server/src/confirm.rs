@@ -4,6 +4,7 @@
 //! HTTP is elsewhere.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use payment::attempt::{Attempt, AttemptStatus, Event, Source};
 use payment::deadline::Deadline;
@@ -99,24 +100,50 @@ pub async fn start(app: &Arc<App>, confirm: Confirm) -> Answer {
     }
 }
 
+/// Who speaks first about a confirm: the task that sends it, or the caller that can wait no longer. One atomic step
+/// decides, so that "we could not do it" is never said of a confirm that is then sent.
+#[derive(Default)]
+struct FirstWord(AtomicU8);
+
+impl FirstWord {
+    const SENDING: u8 = 1;
+    const GIVEN_UP: u8 = 2;
+
+    fn try_take(&self, word: u8) -> bool {
+        self.0
+            .compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+    }
+}
+
 /// Hands a confirm to a task of its own and returns what that tells first: the claim and, where nothing is sent, the
 /// record of that, each bounded by the database wait.
 async fn begin(app: &Arc<App>, confirm: Confirm) -> Progress {
     let database_wait = app.config.times.database_wait;
     let longest = database_wait.times(2).plus(FIRST_WORD_GRACE).to_duration();
-    let (tell, told) = oneshot::channel();
-    let task = run(Arc::clone(app), confirm, tell);
+    let first_word = Arc::new(FirstWord::default());
+    let (tell, mut told) = oneshot::channel();
+    let task = run(Arc::clone(app), confirm, Arc::clone(&first_word), tell);
     // Safe to drop the caller at any await: the task owns the claim, the send and the record.
     app.tracker.spawn(task);
-    match tokio::time::timeout(longest, told).await {
-        Ok(Ok(progress)) => progress,
-        Ok(Err(_)) => Progress::Done(Answer::refused(ProblemCode::Internal)),
-        // The database does not let us say anything about the order: the page will ask.
-        Err(_) => Progress::Done(Answer::refused(ProblemCode::DatabaseBusy)),
-    }
+    let progress = match tokio::time::timeout(longest, &mut told).await {
+        Ok(progress) => progress,
+        // The database does not let us say anything about the order, and now nothing will be sent: the page will ask.
+        Err(_) if first_word.try_take(FirstWord::GIVEN_UP) => {
+            return Progress::Done(Answer::refused(ProblemCode::DatabaseBusy));
+        }
+        // The send has begun in this very moment.
+        Err(_) => told.await,
+    };
+    progress.unwrap_or(Progress::Done(Answer::refused(ProblemCode::Internal)))
 }
 
-async fn run(app: Arc<App>, confirm: Confirm, tell: oneshot::Sender<Progress>) {
+async fn run(
+    app: Arc<App>,
+    confirm: Confirm,
+    first_word: Arc<FirstWord>,
+    tell: oneshot::Sender<Progress>,
+) {
     let (order, attempt) = match claim(&app, &confirm).await {
         Ok(Claimed::Granted { order, attempt }) => (order, attempt),
         Ok(other) => {
@@ -128,7 +155,15 @@ async fn run(app: Arc<App>, confirm: Confirm, tell: oneshot::Sender<Progress>) {
             return;
         }
     };
-    let (line, call, slot) = match admit(&app, &attempt, confirm.deadline) {
+    let admitted = admit(&app, &attempt, confirm.deadline)
+        // Nobody waits for a send of which "too busy" was said.
+        .and_then(|admitted| {
+            first_word
+                .try_take(FirstWord::SENDING)
+                .then_some(admitted)
+                .ok_or(NotSent::Deadline)
+        });
+    let (line, call, slot) = match admitted {
         Ok(admitted) => admitted,
         Err(why) => {
             metrics::not_sent(&attempt.gateway, why);

@@ -77,8 +77,8 @@ pub fn router(web: Web) -> Router {
         });
     pages::mount(api, &web)
         .layer(from_fn_with_state(web.clone(), layers::request_scope))
-        .layer(from_fn(layers::headers))
         .layer(CatchPanicLayer::custom(layers::panicked))
+        .layer(from_fn(layers::headers))
         .layer(from_fn(layers::observe))
         .with_state(web)
 }

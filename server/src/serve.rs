@@ -34,6 +34,10 @@ pub async fn run(
     let addr = config.addr;
     let drain = config.drain.to_duration();
     let app = open(config, stop.clone()).await?;
+    // The address first: a second server started by mistake must not take over the first one's attempts.
+    let listener = TcpListener::bind(addr)
+        .await
+        .with_context(|| format!("listening on {addr}"))?;
     let interrupted = recovery::interrupt(&app)
         .await
         .context("taking over what was interrupted")?;
@@ -43,9 +47,6 @@ pub async fn run(
         metrics,
         app: Arc::clone(&app),
     };
-    let listener = TcpListener::bind(addr)
-        .await
-        .with_context(|| format!("listening on {addr}"))?;
     tracing::info!(%addr, interrupted, env = ?app.config.env, "serving");
     let workers = [
         tokio::spawn(recovery::run(Arc::clone(&app))),

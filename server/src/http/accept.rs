@@ -87,7 +87,8 @@ fn connection(
         request.extensions_mut().insert(Received(clock.now()));
         router.clone().oneshot(request)
     });
-    let mut builder = Builder::new(TokioExecutor::new());
+    // Only HTTP/1: while the version is still being guessed no timer runs, and a silent client would stay for ever.
+    let mut builder = Builder::new(TokioExecutor::new()).http1_only();
     builder
         .http1()
         .timer(TokioTimer::new())

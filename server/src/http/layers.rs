@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use app::text::Lang;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use payment::wire::ProblemCode;
 
 use super::Web;
-use super::problem::Refusal;
+use super::problem::{Refusal, retry_after};
 use super::shopper;
 use crate::metrics;
 use crate::store::Owner;
@@ -60,7 +60,13 @@ fn language(headers: &HeaderMap) -> Lang {
 pub(super) async fn headers(request: Request, next: Next) -> Response {
     let asset = request.uri().path().starts_with("/pkg/");
     let mut response = next.run(request).await;
+    let busy = response.status() == StatusCode::SERVICE_UNAVAILABLE;
     let headers = response.headers_mut();
+    if busy {
+        headers
+            .entry(header::RETRY_AFTER)
+            .or_insert_with(retry_after);
+    }
     let mut set = |name: HeaderName, value: &'static str| {
         headers
             .entry(name)

@@ -94,7 +94,7 @@ fn deadline(
     } else {
         TimeLeft::Absent
     };
-    let queued = if app.config.trusted_proxies.contains(&peer) {
+    let queued = if app.config.trusted_proxies.contains(&peer.to_canonical()) {
         queue_time(app, headers)
     } else {
         Millis::ZERO

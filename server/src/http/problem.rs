@@ -111,6 +111,11 @@ const fn title(code: ProblemCode) -> &'static str {
     }
 }
 
+/// When to come back: spread over 1 to 4 seconds, so that those refused together do not come back together.
+pub(super) fn retry_after() -> HeaderValue {
+    HeaderValue::from(1 + random::jitter() % 4)
+}
+
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let status =
@@ -131,11 +136,7 @@ impl IntoResponse for Refusal {
             HeaderValue::from_static("application/problem+json"),
         );
         if status == StatusCode::SERVICE_UNAVAILABLE || status == StatusCode::TOO_MANY_REQUESTS {
-            // Spread over 1 to 4 seconds, so that those refused together do not come back together.
-            headers.insert(
-                header::RETRY_AFTER,
-                HeaderValue::from(1 + random::jitter() % 4),
-            );
+            headers.insert(header::RETRY_AFTER, retry_after());
         }
         response
     }
