@@ -336,6 +336,13 @@ impl Attempt {
         !self.void && matches!(self.holding(), Holding::Sold)
     }
 
+    /// Whether the gateway is known to hold money of it, whatever its state: then nothing else may be charged.
+    #[must_use]
+    pub fn holds_money(&self) -> bool {
+        self.charged
+            .is_some_and(|money| self.canceled < money.amount)
+    }
+
     /// Whether the gateway holds money of it that is to go back without anybody asking.
     #[must_use]
     pub const fn owes_cancel(&self) -> bool {

@@ -1,6 +1,6 @@
 //! The proof that an order is not charged, and the one button that needs it.
 
-use crate::attempt::AttemptStatus;
+use crate::attempt::{Attempt, AttemptStatus};
 use crate::order::OrderStatus;
 use crate::wire::OrderState;
 
@@ -39,6 +39,22 @@ impl NotCharged {
         let pending = order == OrderStatus::Pending;
         let proven = pending && attempts.into_iter().all(proves_no_charge);
         proven.then_some(Self { _private: () })
+    }
+
+    /// The proof from the attempts themselves: beside their states, none may hold money at the gateway (a late success
+    /// whose cancel was refused leads back to a state that would prove it).
+    #[must_use]
+    pub fn of_attempts<'a>(
+        order: OrderStatus,
+        attempts: impl IntoIterator<Item = &'a Attempt> + Clone,
+    ) -> Option<Self> {
+        let held = attempts.clone().into_iter().any(Attempt::holds_money);
+        let statuses = attempts.into_iter().map(|attempt| attempt.status);
+        if held {
+            None
+        } else {
+            Self::prove(order, statuses)
+        }
     }
 
     /// The proof that the server sent: `payable` is true and nothing beside it contradicts that.

@@ -133,7 +133,6 @@ pub fn order_state(order: &OrderRecord, poll_after_ms: u64) -> OrderState {
         })
         .or(attempts.last());
     let status = order.status();
-    let statuses = attempts.iter().map(|record| record.attempt.status);
     OrderState {
         order_id: order.id.clone(),
         status,
@@ -143,7 +142,8 @@ pub fn order_state(order: &OrderRecord, poll_after_ms: u64) -> OrderState {
             reach: record.attempt.reach,
             reason: record.attempt.reason,
         }),
-        payable: NotCharged::prove(status, statuses).is_some(),
+        payable: NotCharged::of_attempts(status, attempts.iter().map(|record| &record.attempt))
+            .is_some(),
         poll_after_ms,
     }
 }

@@ -35,7 +35,7 @@ pub enum Switch {
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub struct Settings {
     /// `sqlite://FILE`; made and migrated when it is not there [default: sqlite://jari.db]
-    #[arg(long, env = "DATABASE_URL")]
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
     pub database_url: Option<String>,
     /// Where to listen [default: 127.0.0.1:3000]
     #[arg(long, env = "JARI_ADDR")]
@@ -227,8 +227,24 @@ impl Config {
                 .clone()
                 .unwrap_or_else(|| "http://127.0.0.1:3900".to_owned())
         });
-        if production && given.public_url.is_none() {
-            return Err(ConfigError::Missing("JARI_PUBLIC_URL"));
+        match given.public_url.as_deref() {
+            None if production => return Err(ConfigError::Missing("JARI_PUBLIC_URL")),
+            // Without TLS no browser keeps the shopper's cookie.
+            Some(url) if production && !is_https_origin(url) => {
+                return Err(bad(
+                    "JARI_PUBLIC_URL",
+                    "must be https://host, without a path",
+                ));
+            }
+            Some(_) | None => {}
+        }
+        // The value stays unsaid: another database's address may hold a password.
+        if given
+            .database_url
+            .as_deref()
+            .is_some_and(|url| !url.starts_with("sqlite:"))
+        {
+            return Err(bad("DATABASE_URL", "must begin with sqlite:"));
         }
         match &given.secret_key {
             None if production => return Err(ConfigError::Missing("JARI_SECRET_KEY")),
@@ -272,6 +288,11 @@ impl Config {
     pub fn is_development(&self) -> bool {
         self.env == Environment::Development
     }
+}
+
+fn is_https_origin(url: &str) -> bool {
+    let host = url.trim_end_matches('/').strip_prefix("https://");
+    host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@', ' ']))
 }
 
 fn bad(name: &'static str, why: impl Into<String>) -> ConfigError {
@@ -468,6 +489,36 @@ mod tests {
             ..production()
         };
         assert!(matches!(Config::check(mixed), Err(ConfigError::Bad { .. })));
+    }
+
+    #[test]
+    fn an_address_that_no_shopper_could_use_is_refused_and_a_password_never_repeated() {
+        for url in [
+            "http://shop.example",
+            "shop.example",
+            "https://",
+            "https://shop.example/a",
+        ] {
+            let settings = Settings {
+                public_url: Some(url.to_owned()),
+                ..production()
+            };
+            assert!(
+                matches!(Config::check(settings), Err(ConfigError::Bad { .. })),
+                "{url}"
+            );
+        }
+        let url = "postgres://jari:hunter2@db/jari".to_owned();
+        let settings = Settings {
+            database_url: Some(url),
+            ..development()
+        };
+        assert!(
+            !Config::check(settings)
+                .unwrap_err()
+                .to_string()
+                .contains("hunter2")
+        );
     }
 
     #[test]

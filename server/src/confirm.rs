@@ -296,6 +296,7 @@ async fn record_until_landed(
     loop {
         let evidence = Evidence {
             source: "confirm",
+            asked: None,
             told: told.to_owned(),
             at: app.clock.epoch(),
         };

@@ -70,18 +70,17 @@ async fn judge(app: &App, row: &WebhookRow) -> Result<WebhookEnd, StoreError> {
             return Ok(WebhookEnd::Hint(id));
         }
     }
-    let under_id = match &order {
-        Some(order) => app.store.attempts_by_gateway_order(order).await?,
-        None => Vec::new(),
-    };
-    // A ready attempt of that order: its confirm has not come yet, or its window ended.
-    if let Some(id) = under_id
-        .iter()
-        .rev()
-        .find(|record| record.gateway == row.gateway)
-        .map(|record| record.id)
-    {
-        return Ok(WebhookEnd::Hint(id));
+    // An envelope that names no key: of the attempts under that id, the latest that was claimed. A ready attempt has sent
+    // nothing, so nothing can be learned of it: what speaks of it waits for its confirm.
+    if let (None, Some(order)) = (&key, &order) {
+        let under_id = app.store.attempts_by_gateway_order(order).await?;
+        let claimed = under_id
+            .iter()
+            .rev()
+            .find(|record| record.gateway == row.gateway && record.payment_key.is_some());
+        if let Some(record) = claimed {
+            return Ok(WebhookEnd::Hint(record.id));
+        }
     }
     let now = app.clock.epoch();
     if now.since(row.received_at) >= LONGEST_PARK {

@@ -43,7 +43,10 @@ impl Given {
             Some(path) => {
                 let text = std::fs::read_to_string(path)
                     .with_context(|| format!("reading {}", path.display()))?;
-                toml::from_str(&text).with_context(|| format!("reading {}", path.display()))?
+                toml::from_str(&text).map_err(|error| {
+                    // Its full text would repeat the line, and with it perhaps a secret.
+                    anyhow::anyhow!("reading {}: {}", path.display(), error.message())
+                })?
             }
         };
         Ok(Config::check(self.settings.or(file))?)

@@ -1,12 +1,14 @@
 //! The background worker: asks about what is not final, from stored rows by state and age, never from memory.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use payment::attempt::Event;
+use payment::backoff::Backoff;
 use payment::time::Millis;
 
-use crate::app::{App, Line};
+use crate::app::App;
+use crate::clock::EpochMs;
 use crate::metrics;
 use crate::resolve;
 use crate::store::{AttemptId, AttemptRecord, Evidence, StoreError};
@@ -19,38 +21,55 @@ const PROBE: Millis = Millis::from_secs(2);
 /// Rows taken in one look.
 const BATCH: u32 = 64;
 
+/// How long beyond the gateway timeout an attempt may be approving before its work is taken for dead.
+const WORK_MARGIN: Millis = Millis::from_secs(30);
+/// How long a look that the database failed keeps its place, so that it is not repeated at once.
+const FAULT_PAUSE: Millis = Millis::from_secs(1);
+
 /// Attempts that are being asked about right now, so that none is asked about twice at once.
 type Asking = Arc<Mutex<HashSet<AttemptId>>>;
 
 /// Makes unknown what an earlier incarnation left approving: it died after the claim and nobody can tell how far it came.
+/// Every attempt that waits gets its next look.
 ///
 /// # Errors
 /// [`StoreError`]; the server must not start then.
-pub async fn interrupt(app: &App) -> Result<u64, StoreError> {
-    let left = app.store.approving().await?;
+pub async fn interrupt(app: &App) -> Result<usize, StoreError> {
+    let left = interrupt_before(app, EpochMs(i64::MAX)).await?;
+    app.store.rearm(app.clock.epoch()).await?;
+    Ok(left)
+}
+
+async fn interrupt_before(app: &App, before: EpochMs) -> Result<usize, StoreError> {
+    let left = app.store.approving_since(before).await?;
     for id in &left {
-        let evidence = Evidence {
-            source: "start",
-            told: String::new(),
-            at: app.clock.epoch(),
-        };
         app.store
-            .record(*id, Event::Interrupted, evidence, app.late())
+            .record(*id, Event::Interrupted, evidence("start", app), app.late())
             .await?;
     }
-    Ok(u64::try_from(left.len()).unwrap_or(u64::MAX))
+    Ok(left.len())
+}
+
+fn evidence(source: &'static str, app: &App) -> Evidence {
+    Evidence {
+        source,
+        asked: None,
+        told: String::new(),
+        at: app.clock.epoch(),
+    }
 }
 
 /// Runs until the server stops.
 pub async fn run(app: Arc<App>) {
     let asking = Asking::default();
-    let mut probed = Millis::ZERO;
+    let mut rounds = Rounds::default();
     while !app.stopping.is_cancelled() {
-        if let Err(error) = round(&app, &asking, &mut probed).await {
+        if let Err(error) = round(&app, &asking, &mut rounds).await {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "recovery could not look"
             );
+            tokio::time::sleep(FAULT_PAUSE.to_duration()).await;
         }
         let pause = pause(&app).await.to_duration();
         tokio::select! {
@@ -61,6 +80,13 @@ pub async fn run(app: Arc<App>) {
     }
 }
 
+/// When the slower parts of a round were last done.
+#[derive(Default)]
+struct Rounds {
+    probed: Millis,
+    swept: Millis,
+}
+
 /// Until the next attempt is due, at most a tick, at least a moment.
 async fn pause(app: &App) -> Millis {
     let due = app.store.next_due().await.ok().flatten();
@@ -69,81 +95,129 @@ async fn pause(app: &App) -> Millis {
     })
 }
 
-async fn round(app: &Arc<App>, asking: &Asking, probed: &mut Millis) -> Result<(), StoreError> {
-    let now = app.clock.epoch();
-    for attempt in app.store.due(now, BATCH).await? {
-        dispatch(app, asking, attempt);
+async fn round(app: &Arc<App>, asking: &Asking, rounds: &mut Rounds) -> Result<(), StoreError> {
+    for attempt in app.store.due(app.clock.epoch(), BATCH).await? {
+        dispatch(app, asking, attempt).await?;
     }
-    if app.clock.now() >= probed.plus(PROBE) {
-        *probed = app.clock.now();
+    if app.clock.now() >= rounds.probed.plus(PROBE) {
+        rounds.probed = app.clock.now();
         for line in app.lines.iter().filter(|line| line.is_silent()) {
             if let Some(attempt) = app.store.oldest_waiting(line.gateway.name()).await? {
-                dispatch(app, asking, attempt);
+                dispatch(app, asking, attempt).await?;
             }
         }
     }
+    if app.clock.now() >= rounds.swept.plus(TICK) {
+        rounds.swept = app.clock.now();
+        sweep(app).await?;
+    }
+    Ok(())
+}
+
+/// What the clock alone ends, once a tick.
+async fn sweep(app: &App) -> Result<(), StoreError> {
+    let now = app.clock.epoch();
     for id in app.store.lapsed_windows(now, BATCH).await? {
-        let evidence = Evidence {
-            source: "clock",
-            told: String::new(),
-            at: now,
-        };
         app.store
-            .record(id, Event::WindowClosed, evidence, app.late())
+            .record(id, Event::WindowClosed, evidence("clock", app), app.late())
             .await?;
     }
     app.store.lapse_orders(now).await?;
+    // A claim whose work died without the process: its commit's answer was lost, or it panicked.
+    let times = app.config.times;
+    let longest = times
+        .pg_timeout
+        .plus(times.database_wait.times(2))
+        .plus(WORK_MARGIN);
+    let before = EpochMs(
+        now.0
+            .saturating_sub(i64::try_from(longest.get()).unwrap_or(i64::MAX)),
+    );
+    interrupt_before(app, before).await?;
     metrics::census(app.store.census().await?, now);
     Ok(())
 }
 
-/// Starts one look, if a place is free and nobody looks at it already; otherwise it stays due.
-fn dispatch(app: &Arc<App>, asking: &Asking, attempt: AttemptRecord) {
+/// Starts one look, if a place is free and nobody looks at it already; otherwise it stays due. While it is looked at, its
+/// next look is put off beyond the longest a look can take, so that a crash repeats it.
+async fn dispatch(
+    app: &Arc<App>,
+    asking: &Asking,
+    mut attempt: AttemptRecord,
+) -> Result<(), StoreError> {
+    let Some(due) = attempt.ask_at else {
+        return Ok(());
+    };
+    let now = app.clock.epoch();
     let Some(line) = app.line(&attempt.gateway).map(Arc::clone) else {
-        return;
+        tracing::error!(gateway = %attempt.gateway, attempt = attempt.id.0, "waits for a gateway that is not configured");
+        let later = Some(now.plus(Backoff::INQUIRY.longest));
+        return app
+            .store
+            .move_look(attempt.id, due, later, attempt.asks)
+            .await
+            .map(|_| ());
     };
-    let Ok(place) = Arc::clone(&line.inquiries).try_acquire_owned() else {
-        return;
-    };
-    if !asking
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-        .insert(attempt.id)
-    {
-        return;
+    if attempt.payment_key.is_none() {
+        return app
+            .store
+            .move_look(attempt.id, due, None, attempt.asks)
+            .await
+            .map(|_| ());
     }
-    let (app, asking) = (Arc::clone(app), Arc::clone(asking));
+    let Ok(place) = Arc::clone(&line.inquiries).try_acquire_owned() else {
+        return Ok(());
+    };
+    let Some(turn) = Turn::take(asking, attempt.id) else {
+        return Ok(());
+    };
+    let lease = now.plus(resolve::look_limit(&line));
+    if !app
+        .store
+        .move_look(attempt.id, due, Some(lease), attempt.asks)
+        .await?
+    {
+        return Ok(());
+    }
+    attempt.ask_at = Some(lease);
+    let app = Arc::clone(app);
     app.tracker.clone().spawn(async move {
-        look(&app, &line, &attempt).await;
-        asking
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .remove(&attempt.id);
-        drop(place);
-        // A place is free again: whatever waits for one is looked at.
-        app.recovery.notify_one();
-    });
-}
-
-async fn look(app: &Arc<App>, line: &Line, attempt: &AttemptRecord) {
-    // The row may have moved since it was read.
-    let current = match app.store.attempt(attempt.id).await {
-        Ok(Some(current)) if current.ask_at.is_some() => current,
-        Ok(_) => return,
-        Err(error) => {
+        if let Err(error) = resolve::look(&app, &line, &attempt).await {
             tracing::warn!(
                 attempt = attempt.id.0,
                 error = &error as &dyn std::error::Error,
-                "recovery could not read"
+                "recovery could not record"
             );
-            return;
+            tokio::time::sleep(FAULT_PAUSE.to_duration()).await;
         }
-    };
-    if let Err(error) = resolve::look(app, line, &current).await {
-        tracing::warn!(
-            attempt = attempt.id.0,
-            error = &error as &dyn std::error::Error,
-            "recovery could not record"
-        );
+        drop((turn, place));
+        // A place is free again: whatever waits for one is looked at.
+        app.recovery.notify_one();
+    });
+    Ok(())
+}
+
+/// The right to ask about one attempt; given back however the look ends.
+struct Turn {
+    asking: Asking,
+    id: AttemptId,
+}
+
+impl Turn {
+    fn take(asking: &Asking, id: AttemptId) -> Option<Self> {
+        let mut taken = asking.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.insert(id).then(|| Self {
+            asking: Arc::clone(asking),
+            id,
+        })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.asking
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.id);
     }
 }

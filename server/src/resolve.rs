@@ -7,11 +7,12 @@ use payment::backoff::Backoff;
 use payment::time::Millis;
 
 use crate::app::{App, Line};
+use crate::clock::EpochMs;
 use crate::confirm::told_text;
 use crate::gateway::{CancelCall, CancelOutcome, InquiryOutcome, Told};
 use crate::metrics;
 use crate::random;
-use crate::store::{AttemptRecord, Evidence, Recorded, StoreError};
+use crate::store::{Asked, AttemptRecord, Evidence, Recorded, StoreError};
 
 /// What one look at an attempt brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,80 +25,126 @@ pub enum Look {
     Silent,
 }
 
-/// Takes one look at an attempt: asks, and gives money back where it is owed.
+/// What a look came to, and the row as the look last knew it.
+struct Looked {
+    look: Look,
+    row: AttemptRecord,
+}
+
+/// How long a look may take at most: an inquiry by both routes, or a cancel.
+#[must_use]
+pub fn look_limit(line: &Line) -> Millis {
+    line.times.pg_timeout.plus(Millis::from_secs(30))
+}
+
+/// Takes one look at an attempt whose next look is `lease`: asks, and gives money back where it is owed.
 ///
 /// # Errors
-/// [`StoreError`]; the attempt stays due.
+/// [`StoreError`]; the attempt is looked at again when the lease is over.
 pub async fn look(
     app: &Arc<App>,
     line: &Line,
     attempt: &AttemptRecord,
 ) -> Result<Look, StoreError> {
-    let look = if attempt.attempt.status == AttemptStatus::CancelRequested && attempt.asks == 0 {
-        // Decided by us a moment ago: the cancel itself is the question.
-        give_back(app, line, attempt).await?
-    } else {
-        ask(app, line, attempt).await?
+    let (Some(lease), Some(key)) = (attempt.ask_at, attempt.payment_key.clone()) else {
+        return Ok(Look::Resolved);
     };
-    if look != Look::Resolved {
-        ask_later(app, line, attempt).await?;
-    }
-    metrics::recovery(look);
-    Ok(look)
+    let asked = Asked {
+        payment_key: key,
+        claimed_at: attempt.claimed_at,
+        lease,
+    };
+    let looked = if attempt.attempt.status == AttemptStatus::CancelRequested && attempt.asks == 0 {
+        // Decided by us a moment ago: the cancel itself is the question.
+        give_back(app, line, attempt.clone(), &asked).await?
+    } else {
+        ask(app, line, attempt, &asked).await?
+    };
+    ask_later(app, line, attempt, &looked, lease).await?;
+    metrics::recovery(looked.look);
+    Ok(looked.look)
 }
 
-async fn ask_later(app: &App, line: &Line, attempt: &AttemptRecord) -> Result<(), StoreError> {
-    let waits =
-        attempt.attempt.status.is_open() && attempt.attempt.status != AttemptStatus::Approving;
-    let now = app.clock.epoch();
-    let wait = Backoff::INQUIRY.after(attempt.asks, random::jitter());
-    // Not later than the moment at which "not found" becomes an answer.
-    let settles = settles_at(line, attempt).plus(Millis::new(100));
-    let next = now.plus(wait);
-    let next = if settles > now && settles < next {
-        settles
-    } else {
-        next
+/// Sets the next look, unless something newer did.
+async fn ask_later(
+    app: &App,
+    line: &Line,
+    attempt: &AttemptRecord,
+    looked: &Looked,
+    lease: EpochMs,
+) -> Result<(), StoreError> {
+    let row = &looked.row;
+    let moved = row.attempt.status != attempt.attempt.status;
+    // What a record set stays, but for a cancel that was tried at once and did not come to its end.
+    let from = match row.ask_at {
+        Some(at) if !moved => (at == lease).then_some(at),
+        Some(at) if looked.look != Look::Resolved => Some(at),
+        Some(_) | None => None,
     };
+    let Some(from) = from else { return Ok(()) };
+    let waits = row.attempt.status.is_open() && row.attempt.status != AttemptStatus::Approving;
+    // A look that brought no word is owed still, whatever the state: a hint may have caused it.
+    let again =
+        waits || (row.attempt.void && row.attempt.holds_money()) || looked.look == Look::Silent;
+    let now = app.clock.epoch();
+    let next = again.then(|| {
+        let next = now.plus(Backoff::INQUIRY.after(attempt.asks, random::jitter()));
+        // Not later than the moment at which "not found" becomes an answer.
+        let settles = settles_at(line, row).map(|at| at.plus(Millis::new(100)));
+        settles.filter(|at| *at > now && *at < next).unwrap_or(next)
+    });
     let asks = attempt.asks.saturating_add(1);
     app.store
-        .ask_again(attempt.id, waits.then_some(next), asks)
+        .move_look(row.id, from, next, asks)
         .await
+        .map(|_| ())
 }
 
-fn settles_at(line: &Line, attempt: &AttemptRecord) -> crate::clock::EpochMs {
-    let from = attempt.claimed_at.unwrap_or_default();
+/// When "not found" and "in progress" become proof of no charge; never for what was not claimed.
+fn settles_at(line: &Line, attempt: &AttemptRecord) -> Option<EpochMs> {
     // A send begins at most a moment after its claim: the database wait covers the record in between.
-    from.plus(line.times.settling_time())
-        .plus(line.times.database_wait)
+    let span = line.times.settling_time().plus(line.times.database_wait);
+    attempt.claimed_at.map(|claimed| claimed.plus(span))
 }
 
 /// Asks the gateway and records its word.
-async fn ask(app: &Arc<App>, line: &Line, attempt: &AttemptRecord) -> Result<Look, StoreError> {
+async fn ask(
+    app: &Arc<App>,
+    line: &Line,
+    attempt: &AttemptRecord,
+    asked: &Asked,
+) -> Result<Looked, StoreError> {
+    let no_word = |look| {
+        Ok(Looked {
+            look,
+            row: attempt.clone(),
+        })
+    };
+    // By this moment: a payment that is booked while the question travels must not be settled by its answer.
+    let settled = settles_at(line, attempt).is_some_and(|at| app.clock.epoch() >= at);
     let outcome = line
         .gateway
-        .inquire(attempt.payment_key.as_ref(), &attempt.gateway_order_id)
+        .inquire(Some(&asked.payment_key), &attempt.gateway_order_id)
         .await;
     let (finding, told) = match outcome {
         InquiryOutcome::NoAnswer(told) => {
             tracing::debug!(
                 attempt = attempt.id.0,
                 code = told.code,
-                "the gateway did not answer an inquiry"
+                "no answer to an inquiry"
             );
             line.note_silent();
-            return Ok(Look::Silent);
+            return no_word(Look::Silent);
         }
         InquiryOutcome::NoWord(told) => {
             warn_if_alarming(attempt, &told);
             wake_if_it_was_silent(app, line).await?;
-            return Ok(Look::NotYet);
+            return no_word(Look::Silent);
         }
         InquiryOutcome::Found(finding, told) => (finding, told),
     };
     warn_if_alarming(attempt, &told);
     wake_if_it_was_silent(app, line).await?;
-    let settled = app.clock.epoch() >= settles_at(line, attempt);
     let finding = match finding {
         Finding::Pending { .. } => Finding::Pending { settled },
         Finding::NotFound { .. } => Finding::NotFound { settled },
@@ -106,25 +153,20 @@ async fn ask(app: &Arc<App>, line: &Line, attempt: &AttemptRecord) -> Result<Loo
         | Finding::Declined(_)
         | Finding::Lapsed) => other,
     };
-    let recorded = record(
-        app,
-        attempt,
-        Event::Found(finding, Source::Inquiry),
-        "inquiry",
-        &told,
-    )
-    .await?;
-    if recorded.after.attempt.status == AttemptStatus::Mischarged {
-        return demand_back(app, line, &recorded.after).await;
+    let event = Event::Found(finding, Source::Inquiry);
+    let recorded = record(app, attempt, event, ("inquiry", asked), &told).await?;
+    match recorded.after.attempt.status {
+        AttemptStatus::Mischarged => demand_back(app, line, recorded.after, asked).await,
+        AttemptStatus::CancelRequested => give_back(app, line, recorded.after, asked).await,
+        _ => {
+            let same = recorded.after.attempt == recorded.before;
+            let look = if same { Look::NotYet } else { Look::Resolved };
+            Ok(Looked {
+                look,
+                row: recorded.after,
+            })
+        }
     }
-    if recorded.after.attempt.status == AttemptStatus::CancelRequested {
-        return give_back(app, line, &recorded.after).await;
-    }
-    Ok(if recorded.after.attempt == recorded.before {
-        Look::NotYet
-    } else {
-        Look::Resolved
-    })
 }
 
 fn warn_if_alarming(attempt: &AttemptRecord, told: &Told) {
@@ -155,13 +197,15 @@ async fn record(
     app: &App,
     attempt: &AttemptRecord,
     event: Event,
-    source: &'static str,
+    (source, asked): (&'static str, &Asked),
     told: &Told,
 ) -> Result<Recorded, StoreError> {
+    let at = app.clock.epoch();
     let evidence = Evidence {
         source,
+        asked: Some(asked.clone()),
         told: told_text(told),
-        at: app.clock.epoch(),
+        at,
     };
     let recorded = app
         .store
@@ -177,7 +221,7 @@ async fn record(
     if recorded.before.status != recorded.after.attempt.status {
         metrics::payment(recorded.after.attempt.status);
         if let Some(since) = attempt.unknown_since {
-            metrics::time_to_known(app.clock.epoch().since(since));
+            metrics::time_to_known(at.since(since));
         }
     }
     Ok(recorded)
@@ -187,77 +231,88 @@ async fn record(
 async fn demand_back(
     app: &Arc<App>,
     line: &Line,
-    attempt: &AttemptRecord,
-) -> Result<Look, StoreError> {
+    attempt: AttemptRecord,
+    asked: &Asked,
+) -> Result<Looked, StoreError> {
     let charge = attempt
         .attempt
         .charged
         .unwrap_or(attempt.attempt.expected)
         .amount;
-    let left = charge.less(attempt.attempt.canceled);
-    let recorded = record(
-        app,
-        attempt,
-        Event::CancelAsked(left),
-        "cancel",
-        &Told::default(),
-    )
-    .await?;
-    give_back(app, line, &recorded.after).await
+    let event = Event::CancelAsked(charge.less(attempt.attempt.canceled));
+    let recorded = record(app, &attempt, event, ("cancel", asked), &Told::default()).await?;
+    give_back(app, line, recorded.after, asked).await
 }
 
 /// Makes the cancel that is owed: with the key that was fixed for it, so that a crash or a lost answer repeats the same.
 async fn give_back(
     app: &Arc<App>,
     line: &Line,
-    attempt: &AttemptRecord,
-) -> Result<Look, StoreError> {
-    let (Some((wanted, _)), Some(payment_key)) =
-        (attempt.attempt.cancel, attempt.payment_key.clone())
-    else {
-        return Ok(Look::NotYet);
+    attempt: AttemptRecord,
+    asked: &Asked,
+) -> Result<Looked, StoreError> {
+    let Some((wanted, _)) = attempt.attempt.cancel else {
+        return Ok(Looked {
+            look: Look::NotYet,
+            row: attempt,
+        });
+    };
+    // No place for a cancel now: it is owed still, and the place of an inquiry is not held for it.
+    let Ok(_place) = line.cancels.try_acquire() else {
+        return Ok(Looked {
+            look: Look::NotYet,
+            row: attempt,
+        });
     };
     let charge = attempt
         .attempt
         .charged
         .unwrap_or(attempt.attempt.expected)
         .amount;
-    let key = app
-        .store
-        .cancel_key(attempt.id, random::idempotency_key("cancel"), false)
-        .await?;
+    let new_key = random::idempotency_key("cancel");
     let call = CancelCall {
-        payment_key,
+        payment_key: asked.payment_key.clone(),
         amount: (wanted < charge).then(|| wanted.less(attempt.attempt.canceled)),
         balance: Some(charge.less(attempt.attempt.canceled)),
         reason: "cancel owed by the shop".to_owned(),
-        idempotency_key: key,
+        idempotency_key: app.store.cancel_key(attempt.id, new_key, false).await?,
     };
-    let Ok(_permit) = line.cancels.acquire().await else {
-        return Ok(Look::NotYet);
+    let not_yet = |row| {
+        Ok(Looked {
+            look: Look::NotYet,
+            row,
+        })
     };
     match line.gateway.cancel(&call).await {
         CancelOutcome::Found(finding, told) => {
             let event = Event::Found(finding, Source::Inquiry);
-            let recorded = record(app, attempt, event, "cancel", &told).await?;
+            let recorded = record(app, &attempt, event, ("cancel", asked), &told).await?;
             let open = recorded.after.attempt.status == AttemptStatus::CancelRequested;
-            Ok(if open { Look::NotYet } else { Look::Resolved })
+            let look = if open { Look::NotYet } else { Look::Resolved };
+            Ok(Looked {
+                look,
+                row: recorded.after,
+            })
         }
         CancelOutcome::Unknown(told) => {
-            warn_if_alarming(attempt, &told);
-            Ok(Look::NotYet)
+            warn_if_alarming(&attempt, &told);
+            not_yet(attempt)
         }
         CancelOutcome::RetryWithNewKey(told) => {
-            warn_if_alarming(attempt, &told);
+            warn_if_alarming(&attempt, &told);
+            let new_key = random::idempotency_key("cancel");
+            app.store.cancel_key(attempt.id, new_key, true).await?;
+            not_yet(attempt)
+        }
+        CancelOutcome::Refused(told) => {
+            warn_if_alarming(&attempt, &told);
+            let event = Event::CancelRefused;
+            let recorded = record(app, &attempt, event, ("cancel", asked), &told).await?;
+            // Tried again, with a key of its own, when the next look asks.
             app.store
                 .cancel_key(attempt.id, random::idempotency_key("cancel"), true)
                 .await?;
-            Ok(Look::NotYet)
-        }
-        CancelOutcome::Refused(told) => {
-            warn_if_alarming(attempt, &told);
-            record(app, attempt, Event::CancelRefused, "cancel", &told).await?;
-            Ok(Look::NotYet)
+            not_yet(recorded.after)
         }
     }
 }

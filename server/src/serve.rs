@@ -49,8 +49,8 @@ pub async fn run(
     };
     tracing::info!(%addr, interrupted, env = ?app.config.env, "serving");
     let workers = [
-        tokio::spawn(recovery::run(Arc::clone(&app))),
-        tokio::spawn(inbox::run(Arc::clone(&app))),
+        tokio::spawn(keep_running("recovery", Arc::clone(&app), recovery::run)),
+        tokio::spawn(keep_running("inbox", Arc::clone(&app), inbox::run)),
     ];
     let upkeep = web
         .metrics
@@ -72,6 +72,18 @@ pub async fn run(
         upkeep.abort();
     }
     Ok(())
+}
+
+/// A worker that panicked is started again: what it works on is in the database.
+async fn keep_running<F, W>(name: &'static str, app: Arc<App>, work: W)
+where
+    F: Future<Output = ()> + Send + 'static,
+    W: Fn(Arc<App>) -> F,
+{
+    while let Err(panic) = tokio::spawn(work(Arc::clone(&app))).await {
+        tracing::error!(%panic, name, "a worker died and is started again");
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    }
 }
 
 async fn upkeep(handle: PrometheusHandle) {

@@ -256,9 +256,23 @@ pub enum Claimed {
     OutOfStock,
 }
 
+/// What was asked, so that an answer is taken only for what it was asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// About which payment.
+    pub payment_key: PaymentKey,
+    /// As which claim.
+    pub claimed_at: Option<EpochMs>,
+    /// Until when the asker holds the row's next look; anything else there is a newer hint and stays.
+    pub lease: EpochMs,
+}
+
 /// Where a piece of evidence comes from, and what was literally said.
 #[derive(Debug, Clone)]
 pub struct Evidence {
+    /// For an inquiry's or a cancel's answer: what was asked. An answer about another payment, an older claim, or an
+    /// attempt that is not the key's owner any more is dropped.
+    pub asked: Option<Asked>,
     /// Confirm, inquiry, cancel, clock, start, shopper.
     pub source: &'static str,
     /// What the gateway literally said.
@@ -404,13 +418,17 @@ pub trait Store: Send + Sync {
         &self,
         gateway: &GatewayName,
     ) -> Result<Option<AttemptRecord>, StoreError>;
-    /// Sets when to ask about an attempt again, and counts the try.
-    async fn ask_again(
+    /// Moves an attempt's next look from `from` to `to`, if it still is at `from`: a hint that came meanwhile stays.
+    /// `asks` is the number of looks without a result so far. Whether it was moved.
+    async fn move_look(
         &self,
         attempt: AttemptId,
-        at: Option<EpochMs>,
+        from: EpochMs,
+        to: Option<EpochMs>,
         asks: u32,
-    ) -> Result<(), StoreError>;
+    ) -> Result<bool, StoreError>;
+    /// Gives every waiting attempt without a next look one; returns how many had none.
+    async fn rearm(&self, now: EpochMs) -> Result<u64, StoreError>;
     /// Makes every waiting attempt of a gateway due now; returns how many.
     async fn wake_waiting(&self, gateway: &GatewayName, now: EpochMs) -> Result<u64, StoreError>;
     /// Fixes the key of a cancel; `replace` gives it a new one.
@@ -420,8 +438,8 @@ pub trait Store: Send + Sync {
         key: IdempotencyKey,
         replace: bool,
     ) -> Result<IdempotencyKey, StoreError>;
-    /// Attempts that an earlier incarnation left approving.
-    async fn approving(&self) -> Result<Vec<AttemptId>, StoreError>;
+    /// Attempts that have been approving since before a moment: nobody works on them any more.
+    async fn approving_since(&self, before: EpochMs) -> Result<Vec<AttemptId>, StoreError>;
     /// Ready attempts whose window has closed.
     async fn lapsed_windows(&self, now: EpochMs, most: u32) -> Result<Vec<AttemptId>, StoreError>;
     /// Ends the pending orders whose time is over and that have no open attempt; returns how many.

@@ -65,6 +65,7 @@ pub(crate) fn dev(repo: &Repo, options: &DevOptions) -> Result<()> {
     let mut jari = repo.command(&repo.program(profile, "jari").to_string_lossy());
     jari.arg("serve")
         .env("JARI_ENV", "development")
+        .env("DATABASE_URL", database_url())
         .env("JARI_FAKE_PG", "on")
         .env("JARI_ADDR", format!("127.0.0.1:{}", options.port))
         .env("JARI_FAKEPG_URL", &gateway);
@@ -187,6 +188,13 @@ fn get(port: u16, path: &str) -> Result<u16> {
     stream.read_exact(&mut head)?;
     let head = std::str::from_utf8(&head)?;
     Ok(head.rsplit(' ').next().unwrap_or_default().parse()?)
+}
+
+/// The shop's database: the machine's own setting where it is one that the shop can use.
+fn database_url() -> String {
+    let set = std::env::var("DATABASE_URL").ok();
+    set.filter(|url| url.starts_with("sqlite:"))
+        .unwrap_or_else(|| "sqlite://jari.db".to_owned())
 }
 
 #[cfg(test)]

@@ -34,6 +34,10 @@ pub(crate) fn install(repo: &Repo, needs: &[Tool]) -> Result<()> {
             Source::Apt(package) => packages.push(package),
         }
     }
+    if npm {
+        // Known at once, not after a quarter of an hour of compiling.
+        node_is_there(repo)?;
+    }
     // Needed before the crates can be built, while the other packages may come alongside.
     let libraries = libraries_for(repo, &crates);
     if !libraries.is_empty() {
@@ -60,6 +64,24 @@ pub(crate) fn install(repo: &Repo, needs: &[Tool]) -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// The oldest Node.js that the browser tests' packages run on.
+const NODE_MAJOR: u32 = 20;
+
+fn node_is_there(repo: &Repo) -> Result<()> {
+    let version = std::process::Command::new("node").arg("--version").output();
+    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    let version = version.unwrap_or_default();
+    let major = version
+        .trim_start_matches('v')
+        .split('.')
+        .next()
+        .and_then(|n| n.parse().ok());
+    if major.is_none_or(|major: u32| major < NODE_MAJOR) || repo.which("npm").is_none() {
+        bail!("Node.js {NODE_MAJOR} or newer with npm is needed beforehand (found: {version:?})");
+    }
+    Ok(())
 }
 
 fn rustup(repo: &Repo, arguments: &[&str]) -> Result<()> {

@@ -3,6 +3,7 @@
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
+use axum::response::IntoResponse as _;
 use payment::wire::ProblemCode;
 use serde::de::DeserializeOwned;
 
@@ -37,17 +38,32 @@ impl<T: DeserializeOwned> FromRequest<Web> for Json<T> {
     }
 }
 
+/// An HTML form's fields.
+pub(super) struct Form<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Web> for Form<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, web: &Web) -> Result<Self, Refusal> {
+        let form = axum::extract::Form::<T>::from_request(request, web).await;
+        form.map(|form| Self(form.0)).map_err(|rejection| {
+            match rejection.into_response().status() {
+                StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(ProblemCode::BodyTooLarge),
+                StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                    Refusal::new(ProblemCode::UnsupportedMediaType)
+                }
+                _ => Refusal::new(ProblemCode::InvalidRequest).with("not this form's fields"),
+            }
+        })
+    }
+}
+
 /// The whole body, within the limit.
 pub(super) async fn read(request: Request, web: &Web) -> Result<Bytes, Refusal> {
     Bytes::from_request(request, web)
         .await
-        .map_err(|rejection| {
-            use axum::response::IntoResponse as _;
-            match rejection.into_response().status() {
-                StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(ProblemCode::BodyTooLarge),
-                _ => {
-                    Refusal::new(ProblemCode::InvalidRequest).with("the body did not arrive whole")
-                }
-            }
+        .map_err(|rejection| match rejection.into_response().status() {
+            StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(ProblemCode::BodyTooLarge),
+            _ => Refusal::new(ProblemCode::InvalidRequest).with("the body did not arrive whole"),
         })
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use app::data::Panel;
 use axum::Router;
-use axum::extract::{Form, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::post;
 use payment::wire::ProblemCode;
@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Web;
+use super::body::Form;
 use super::forms::local;
 use super::problem::Refusal;
 use crate::app::App;

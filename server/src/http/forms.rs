@@ -1,6 +1,6 @@
 //! The same checkout as plain forms, for shoppers without script: every answer is a 303 to a page that tells the truth.
 
-use axum::extract::{Form, Path, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::post;
@@ -11,11 +11,12 @@ use payment::wire::{ConfirmRequest, ProblemCode};
 use serde::Deserialize;
 
 use super::Web;
+use super::body::Form;
 use super::layers::Scope;
 use super::orders::{make_order, open_attempt, own_order, window_url};
 use super::payments::Receipt;
 use super::problem::Refusal;
-use super::shopper::{Shopper, owner_or_new};
+use super::shopper::owner_or_new;
 use crate::confirm::{Answer, Confirm, start};
 
 pub(super) fn routes() -> Router<Web> {
@@ -55,66 +56,76 @@ async fn order(
 /// Opens the payment window: the ready attempt's, however often it is pressed.
 async fn pay(
     State(web): State<Web>,
-    Shopper(owner): Shopper,
+    Extension(scope): Extension<Scope>,
     Path(order): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
+    let order = order_of(&order)?;
     let here = format!("/checkout/{order}");
-    let attempt = match open_attempt(&web.app, owner, &order, None).await {
-        Ok(attempt) => attempt,
-        Err(refusal) => return Ok(page_with(&refusal, &here)),
+    // Whose cookie is gone is shown the page of an order that is not there.
+    let Some(owner) = scope.owner else {
+        return Ok(Redirect::to(&here).into_response());
     };
-    Ok(Redirect::to(&window_url(&web.app, &attempt, &headers).await?).into_response())
+    let window = async {
+        let attempt = open_attempt(&web.app, owner, order.as_str(), None).await?;
+        window_url(&web.app, &attempt, &headers).await
+    };
+    Ok(match window.await {
+        Ok(window) => Redirect::to(&window).into_response(),
+        Err(refusal) => page_with(&refusal, &here),
+    })
+}
+
+/// An id that can stand in an address; anything else is no order.
+fn order_of(text: &str) -> Result<OrderId, Refusal> {
+    OrderId::parse(text).map_err(|_| Refusal::new(ProblemCode::OrderNotFound))
 }
 
 /// Claims, lets the work go on detached with the whole wait as deadline, and leads to the waiting page.
 async fn confirm(
     State(web): State<Web>,
-    Shopper(owner): Shopper,
+    Extension(scope): Extension<Scope>,
     Path((order, reference)): Path<(String, String)>,
     received: Receipt,
     Form(request): Form<ConfirmRequest>,
 ) -> Result<Response, Refusal> {
     let app = &web.app;
-    let found = own_order(app, &owner, &order).await?;
-    let named = |reference: &AttemptReference| format!("/checkout/{}/return/{reference}", found.id);
+    let order = order_of(&order)?;
     let reference = AttemptReference::parse(&reference)
         .map_err(|_| Refusal::new(ProblemCode::OrderNotFound))?;
-    if !found
+    let here = format!("/checkout/{order}/return/{reference}");
+    let checkout = format!("/checkout/{order}");
+    let Some(owner) = scope.owner else {
+        return Ok(Redirect::to(&here).into_response());
+    };
+    let found = match own_order(app, &owner, order.as_str()).await {
+        Ok(found) => found,
+        Err(refusal) => return Ok(page_with(&refusal, &checkout)),
+    };
+    let known = found
         .attempts
         .iter()
-        .any(|record| record.reference == reference)
-    {
-        return Err(Refusal::new(ProblemCode::OrderNotFound));
+        .any(|record| record.reference == reference);
+    if !known || app.stopping.is_cancelled() {
+        return Ok(Redirect::to(&here).into_response());
     }
-    if app.stopping.is_cancelled() {
-        return Ok(Redirect::to(&named(&reference)).into_response());
-    }
-    let whole = app.lines.first().map_or(TimeLeft::Absent, |line| {
-        TimeLeft::Left(line.times.total_wait())
-    });
+    let whole = TimeLeft::Left(app.config.times.total_wait());
     let deadline = Deadline::new(whole, received.0, payment::time::Millis::ZERO);
-    let answer = start(
-        app,
-        Confirm {
-            request,
-            owner,
-            deadline,
-            received: received.0,
-        },
-    )
-    .await;
+    let confirm = Confirm {
+        request,
+        owner,
+        deadline,
+        received: received.0,
+    };
+    let answer = start(app, confirm).await;
     Ok(match answer {
-        Answer::Known(state) | Answer::InDoubt(state) => {
-            Redirect::to(&latest_page(&web, &state.order_id, &reference).await?).into_response()
-        }
         // What became of a send is told by the page itself; why nothing was even claimed is stored nowhere.
-        Answer::Problem(_, Some(_), _) => {
-            Redirect::to(&latest_page(&web, &found.id, &reference).await?).into_response()
+        Answer::Known(_) | Answer::InDoubt(_) | Answer::Problem(_, Some(_), _) => {
+            // Should the look-up fail, the address that the shopper came from tells the truth too.
+            Redirect::to(&latest_page(&web, &order, &reference).await.unwrap_or(here))
+                .into_response()
         }
-        Answer::Problem(code, None, _) => {
-            page_with(&Refusal::new(code), &format!("/checkout/{}", found.id))
-        }
+        Answer::Problem(code, None, _) => page_with(&Refusal::new(code), &checkout),
     })
 }
 

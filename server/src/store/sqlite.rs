@@ -211,13 +211,18 @@ impl Store for SqliteStore {
         waiting::oldest_waiting(&self.readers, gateway).await
     }
 
-    async fn ask_again(
+    async fn move_look(
         &self,
         attempt: AttemptId,
-        at: Option<EpochMs>,
+        from: EpochMs,
+        to: Option<EpochMs>,
         asks: u32,
-    ) -> Result<(), StoreError> {
-        waiting::ask_again(&self.writer, attempt, at, asks).await
+    ) -> Result<bool, StoreError> {
+        waiting::move_look(&self.writer, attempt, from, to, asks).await
+    }
+
+    async fn rearm(&self, now: EpochMs) -> Result<u64, StoreError> {
+        waiting::rearm(&self.writer, now).await
     }
 
     async fn wake_waiting(&self, gateway: &GatewayName, now: EpochMs) -> Result<u64, StoreError> {
@@ -233,8 +238,8 @@ impl Store for SqliteStore {
         waiting::cancel_key(self.write().await?, attempt, key, replace).await
     }
 
-    async fn approving(&self) -> Result<Vec<AttemptId>, StoreError> {
-        waiting::approving(&self.readers).await
+    async fn approving_since(&self, before: EpochMs) -> Result<Vec<AttemptId>, StoreError> {
+        waiting::approving_since(&self.readers, before).await
     }
 
     async fn lapsed_windows(&self, now: EpochMs, most: u32) -> Result<Vec<AttemptId>, StoreError> {

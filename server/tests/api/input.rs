@@ -252,3 +252,41 @@ async fn what_is_not_there_is_said_in_the_same_form() {
         .refused(404, "not_found");
     shop.end().await;
 }
+
+#[tokio::test]
+async fn a_client_that_says_nothing_is_not_held() {
+    use tokio::io::AsyncReadExt as _;
+    let shop = Shop::open().await;
+    let addr = shop.url.trim_start_matches("http://").to_owned();
+    let mut silent = tokio::net::TcpStream::connect(&addr).await.unwrap();
+    let mut byte = [0_u8; 1];
+    let closed =
+        tokio::time::timeout(std::time::Duration::from_secs(15), silent.read(&mut byte)).await;
+    assert!(matches!(closed, Ok(Ok(0) | Err(_))), "{closed:?}");
+    shop.end().await;
+}
+
+#[tokio::test]
+async fn a_form_that_is_none_is_refused_in_the_same_form() {
+    let shop = Shop::open().await;
+    let order = shop.order("mug", 1).await;
+    let path = format!(
+        "/checkout/{}/return/00000000000000000000000000000000",
+        order.id
+    );
+    let bad = shop
+        .post(&path)
+        .header(COOKIE, &order.cookie)
+        .form(&[("paymentKey", "pk")]);
+    Reply::of(bad.send().await.unwrap())
+        .await
+        .refused(400, "invalid_request");
+    let strange = shop
+        .post("/checkout/%0A")
+        .header(COOKIE, &order.cookie)
+        .send()
+        .await
+        .unwrap();
+    Reply::of(strange).await.refused(404, "order_not_found");
+    shop.end().await;
+}

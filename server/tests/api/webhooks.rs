@@ -51,8 +51,6 @@ async fn a_forged_webhook_changes_nothing() {
     let forged = json!({"eventType": "PAYMENT_STATUS_CHANGED", "createdAt": "2026-10-02T10:15:41.20417",
         "data": {"paymentKey": key, "orderId": order.id, "status": "DONE", "totalAmount": order.amount}});
     assert_eq!(hook(&shop, Some("forged-1"), forged).await, 200);
-    shop.until_ledger(|ledger| ledger.calls.get.received >= 1)
-        .await;
     let state = shop.poll(&order).await;
     assert_eq!(
         (&state.body["status"], &state.body["payable"]),
@@ -130,5 +128,80 @@ async fn money_given_back_at_the_gateways_desk_is_learned() {
     shop.confirm(&order, &key)
         .await
         .refused(409, "order_closed");
+    shop.end().await;
+}
+
+#[tokio::test]
+async fn a_late_charge_is_learned_though_the_first_question_about_it_was_not_answered() {
+    let short = [
+        ("JARI_PG_CONFIRM_WINDOW_MS", "300"),
+        ("JARI_PG_TIMEOUT_MS", "600"),
+        ("JARI_DATABASE_WAIT_MS", "200"),
+    ];
+    let shop = Shop::with(&short).await;
+    // Nothing is booked and the payment stays "in progress" at the gateway: failed when the settling time is over.
+    shop.set(json!({"loss": {"when": "before"}})).await;
+    let order = shop.order("mug", 1).await;
+    let key = shop.key(&order.id, order.amount);
+    shop.confirm(&order, &key).await;
+    shop.until_attempt(&order, "failed").await;
+    // Now it is charged after all, and every question is met with silence.
+    shop.set(json!({"webhooks": {"drop": 1.0}})).await;
+    let late = shop
+        .client
+        .post(format!("{}/v1/payments/confirm", shop.pg.url()))
+        .basic_auth("test_sk_fake", Some(""))
+        .json(&json!({"paymentKey": key, "orderId": order.id, "amount": order.amount}))
+        .send()
+        .await
+        .expect("an answer");
+    assert_eq!(late.status(), 200);
+    shop.set(json!({"operations": ["get"], "error": {"status": 503}}))
+        .await;
+    let word = json!({"data": {"paymentKey": key, "orderId": order.id, "status": "DONE"}});
+    let asked = shop.pg.ledger().calls.get.received;
+    assert_eq!(hook(&shop, Some("late"), word).await, 200);
+    shop.until_ledger(|ledger| ledger.calls.get.received > asked)
+        .await;
+    shop.set(json!({})).await;
+    // Learned all the same, and given back: the attempt had ended.
+    shop.until_attempt(&order, "canceled").await;
+    let money = &shop.pg.ledger().orders[&order.id];
+    assert_eq!((money.charges, money.cancels), (1, 1));
+    assert_eq!(shop.poll(&order).await.body["payable"], true);
+    shop.end().await;
+}
+
+#[tokio::test]
+async fn a_cancel_that_is_owed_is_made_though_its_first_try_met_a_busy_gateway() {
+    let short = [
+        ("JARI_PG_CONFIRM_WINDOW_MS", "300"),
+        ("JARI_PG_TIMEOUT_MS", "600"),
+        ("JARI_DATABASE_WAIT_MS", "200"),
+    ];
+    let shop = Shop::with(&short).await;
+    shop.set(json!({"loss": {"when": "before"}})).await;
+    let order = shop.order("mug", 1).await;
+    let key = shop.key(&order.id, order.amount);
+    shop.confirm(&order, &key).await;
+    shop.until_attempt(&order, "failed").await;
+    shop.set(json!({"operations": ["cancel"], "error": {"status": 503}}))
+        .await;
+    let late = shop
+        .client
+        .post(format!("{}/v1/payments/confirm", shop.pg.url()))
+        .basic_auth("test_sk_fake", Some(""))
+        .json(&json!({"paymentKey": key, "orderId": order.id, "amount": order.amount}))
+        .send()
+        .await
+        .expect("an answer");
+    assert_eq!(late.status(), 200);
+    shop.until_ledger(|ledger| ledger.calls.cancel.received >= 1)
+        .await;
+    let state = shop.poll(&order).await;
+    state.attempt("cancel_requested");
+    assert_eq!(state.body["payable"], false);
+    shop.set(json!({})).await;
+    shop.until_attempt(&order, "canceled").await;
     shop.end().await;
 }

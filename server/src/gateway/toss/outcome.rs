@@ -123,6 +123,9 @@ pub(super) fn looked_up(
         let Some(payment) = PaymentObject::parse(&body) else {
             return unreadable(Lost::Unreadable);
         };
+        if another_uncharged(&payment, key, order) {
+            return LookedUp::Absent(told(200, "another_payment_not_charged"));
+        }
         return LookedUp::Settled(match said(&payment, key, order) {
             Ok(finding) => InquiryOutcome::Found(finding, told(200, &payment.status)),
             Err(contradiction) => InquiryOutcome::NoWord(alarming(told(200, contradiction))),
@@ -244,6 +247,20 @@ fn said(
         return Err("another_payment");
     }
     standing(payment)
+}
+
+/// Whether the order's look-up shows another payment of it that holds no money: then it knows nothing of ours.
+fn another_uncharged(
+    payment: &PaymentObject,
+    key: Option<&PaymentKey>,
+    order: &GatewayOrderId,
+) -> bool {
+    let another = key.is_some_and(|key| payment.payment_key != key.as_str());
+    let uncharged = matches!(
+        standing(payment),
+        Ok(Finding::Pending { .. } | Finding::Declined(_) | Finding::Lapsed)
+    );
+    another && payment.order_id == order.as_str() && uncharged
 }
 
 /// What a Payment object says, or how it contradicts itself.

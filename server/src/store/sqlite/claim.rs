@@ -26,7 +26,7 @@ fn order_closed(order: &OrderRecord, expires_at: EpochMs, now: EpochMs) -> Optio
             if order
                 .attempts
                 .iter()
-                .any(|record| record.attempt.status.is_open()) =>
+                .any(|record| record.attempt.status.is_open() || record.attempt.holds_money()) =>
         {
             Some(Closed::InProgress)
         }
@@ -101,6 +101,7 @@ pub(super) async fn open_attempt(mut tx: Tx, new: NewAttemptRow) -> Result<Opene
         })?;
     let evidence = Evidence {
         source: "shopper",
+        asked: None,
         told: String::new(),
         at: new.at,
     };
@@ -148,13 +149,14 @@ async fn expire(tx: &mut Tx, ready: &AttemptRecord, at: EpochMs) -> Result<(), S
     let step = ready
         .attempt
         .apply(Event::WindowClosed, LateSuccess::Cancel);
-    save_attempt(tx, ready, &step.next, at).await?;
+    save_attempt(tx, ready, &step.next, at, None).await?;
     let after = AttemptRecord {
         attempt: step.next,
         ..ready.clone()
     };
     let evidence = Evidence {
         source: "clock",
+        asked: None,
         told: String::new(),
         at,
     };
@@ -201,7 +203,7 @@ pub(super) async fn claim(mut tx: Tx, claim: Claim) -> Result<Claimed, StoreErro
         return Ok(Claimed::OutOfStock);
     }
     save_claim(&mut tx, &taken, &claim).await?;
-    save_attempt(&mut tx, &taken, &claimed, claim.at).await?;
+    save_attempt(&mut tx, &taken, &claimed, claim.at, None).await?;
     let attempt = rows::attempt(&mut tx, taken.id)
         .await?
         .ok_or(StoreError::Corrupt {
@@ -209,6 +211,7 @@ pub(super) async fn claim(mut tx: Tx, claim: Claim) -> Result<Claimed, StoreErro
         })?;
     let evidence = Evidence {
         source: "confirm",
+        asked: None,
         told: String::new(),
         at: claim.at,
     };
@@ -283,7 +286,8 @@ fn judge(order: &OrderRecord, expires_at: EpochMs, claim: &Claim) -> Verdict {
         .iter()
         .filter(|record| record.gateway_order_id == claim.gateway_order_id)
         .collect();
-    let same_key = under_id
+    let same_key = order
+        .attempts
         .iter()
         .filter(|record| record.payment_key.as_ref() == Some(&claim.payment_key));
     let repeated = |record: &AttemptRecord| {
@@ -295,8 +299,13 @@ fn judge(order: &OrderRecord, expires_at: EpochMs, claim: &Claim) -> Verdict {
     let mut again = false;
     for record in same_key.rev() {
         match record.attempt.status {
-            // Nothing of it was processed: the same payment may be confirmed by a new attempt.
-            AttemptStatus::Failed if unprocessed(&record.attempt) => again = true,
+            // Nothing of it was processed: the same payment may be confirmed by a new attempt, under the same id.
+            AttemptStatus::Failed if unprocessed(&record.attempt) => {
+                if record.gateway_order_id != claim.gateway_order_id {
+                    return Verdict::Answer(Claimed::NewAttemptNeeded);
+                }
+                again = true;
+            }
             AttemptStatus::Canceled if order.status() == OrderStatus::Canceled => {}
             AttemptStatus::Canceled => return Verdict::Answer(Claimed::NewAttemptNeeded),
             _ => return repeated(record),

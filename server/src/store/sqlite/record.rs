@@ -9,12 +9,14 @@ use payment::time::Millis;
 use super::rows;
 use super::{Tx, failed};
 use crate::clock::EpochMs;
-use crate::store::{AttemptId, AttemptRecord, Evidence, OrderRecord, Recorded, StoreError};
+use crate::store::{Asked, AttemptId, AttemptRecord, Evidence, OrderRecord, Recorded, StoreError};
 
 /// The first look at an attempt that became unknown (spec section 3 of recovery: about one second).
 const FIRST_LOOK: Millis = Millis::from_secs(1);
 /// How often a virtual account is looked at without a webhook.
 const DEPOSIT_LOOK: Millis = Millis::from_secs(60);
+/// How often a cancel that the gateway refused is tried again.
+const REFUSED_LOOK: Millis = Millis::from_secs(600);
 
 /// Applies an event to an attempt.
 pub(super) async fn record(
@@ -34,6 +36,19 @@ pub(super) async fn record(
         .ok_or(StoreError::Corrupt {
             what: "order to record",
         })?;
+    if let Some(asked) = &evidence.asked
+        && !answers(&mut tx, &stored, &order, asked, evidence.at).await?
+    {
+        tx.commit()
+            .await
+            .map_err(|error| failed("passing a hint on", error))?;
+        return Ok(Recorded {
+            before: stored.attempt,
+            after: stored,
+            order,
+            alarm: None,
+        });
+    }
     let late = if paid_by_another(&order, id) {
         LateSuccess::Cancel
     } else {
@@ -42,7 +57,8 @@ pub(super) async fn record(
     let before = stored.attempt;
     let step = take_step(&mut tx, &stored, event, late).await?;
     if step.next != before {
-        save_attempt(&mut tx, &stored, &step.next, evidence.at).await?;
+        let lease = evidence.asked.as_ref().map(|asked| asked.lease);
+        save_attempt(&mut tx, &stored, &step.next, evidence.at, lease).await?;
     }
     let after = AttemptRecord {
         attempt: step.next,
@@ -70,6 +86,41 @@ pub(super) async fn record(
         order,
         alarm: step.alarm,
     })
+}
+
+/// Whether an answer is about what the row is now. A payment key belongs to the attempt that sent it: where another has
+/// sent it since, that one is to be asked about instead.
+async fn answers(
+    tx: &mut Tx,
+    stored: &AttemptRecord,
+    order: &OrderRecord,
+    asked: &Asked,
+    now: EpochMs,
+) -> Result<bool, StoreError> {
+    if stored.payment_key.as_ref() != Some(&asked.payment_key)
+        || stored.claimed_at != asked.claimed_at
+    {
+        return Ok(false);
+    }
+    let same_key: Vec<&AttemptRecord> = order
+        .attempts
+        .iter()
+        .filter(|record| record.payment_key.as_ref() == Some(&asked.payment_key))
+        .collect();
+    let attempts: Vec<Attempt> = same_key.iter().map(|record| record.attempt).collect();
+    let owner = payment::order::owner_of_key(&attempts).map(|index| same_key[index].id);
+    if owner == Some(stored.id) {
+        return Ok(true);
+    }
+    if let Some(owner) = owner {
+        sqlx::query("-- hint_owner\nUPDATE attempts SET ask_at = ?2 WHERE id = ?1")
+            .bind(owner.0)
+            .bind(now.0)
+            .execute(&mut **tx)
+            .await
+            .map_err(|error| failed("passing a hint on", error))?;
+    }
+    Ok(false)
 }
 
 fn paid_by_another(order: &OrderRecord, id: AttemptId) -> bool {
@@ -152,6 +203,10 @@ pub(super) async fn move_stock(
 /// When to ask next about an attempt that has just come into its state.
 fn ask_at(next: &Attempt, now: EpochMs) -> Option<EpochMs> {
     match next.status {
+        // Its cancel was refused: the money is still there, and an operator was told.
+        AttemptStatus::Failed | AttemptStatus::Expired if next.holds_money() => {
+            Some(now.plus(REFUSED_LOOK))
+        }
         AttemptStatus::Unknown => Some(now.plus(FIRST_LOOK)),
         AttemptStatus::Mischarged | AttemptStatus::CancelRequested => Some(now),
         AttemptStatus::AwaitingDeposit => Some(now.plus(DEPOSIT_LOOK)),
@@ -171,10 +226,13 @@ pub(super) async fn save_attempt(
     stored: &AttemptRecord,
     next: &Attempt,
     now: EpochMs,
+    own_lease: Option<EpochMs>,
 ) -> Result<(), StoreError> {
     let moved = next.status != stored.attempt.status;
+    // A hint that is not the asker's own place-holder is kept: it may be newer than what is being recorded.
+    let hint = stored.ask_at.filter(|at| Some(*at) != own_lease);
     let ask_at = if moved {
-        ask_at(next, now)
+        [ask_at(next, now), hint].into_iter().flatten().min()
     } else {
         stored.ask_at
     };

@@ -51,23 +51,38 @@ pub(super) async fn oldest_waiting(
     .map_err(|error| failed("looking for the oldest unknown", error))
 }
 
-/// Sets when to ask again; a state that asks for nothing any more stays silent.
-pub(super) async fn ask_again(
+/// Moves an attempt's next look, if it still is where the asker left it.
+pub(super) async fn move_look(
     db: &SqlitePool,
     attempt: AttemptId,
-    at: Option<EpochMs>,
+    from: EpochMs,
+    to: Option<EpochMs>,
     asks: u32,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     sqlx::query(
-        "-- ask_again\nUPDATE attempts SET ask_at = ?2, asks = ?3 WHERE id = ?1 AND ask_at IS NOT NULL",
+        "-- move_look\nUPDATE attempts SET ask_at = ?3, asks = ?4 WHERE id = ?1 AND ask_at = ?2",
     )
     .bind(attempt.0)
-    .bind(at.map(|at| at.0))
+    .bind(from.0)
+    .bind(to.map(|at| at.0))
     .bind(i64::from(asks))
     .execute(db)
     .await
-    .map(|_| ())
+    .map(|done| done.rows_affected() == 1)
     .map_err(|error| failed("noting when to ask again", error))
+}
+
+/// Gives every waiting attempt without a next look one.
+pub(super) async fn rearm(db: &SqlitePool, now: EpochMs) -> Result<u64, StoreError> {
+    sqlx::query(
+        "-- rearm\nUPDATE attempts SET ask_at = ?1 WHERE ask_at IS NULL AND payment_key IS NOT NULL AND status IN \
+         ('unknown', 'awaiting_deposit', 'mischarged', 'cancel_requested')",
+    )
+    .bind(now.0)
+    .execute(db)
+    .await
+    .map(|done| done.rows_affected())
+    .map_err(|error| failed("arming what waits", error))
 }
 
 /// Makes every waiting attempt of a gateway due now.
@@ -113,11 +128,15 @@ pub(super) async fn cancel_key(
     IdempotencyKey::parse(&stored).map_err(|_| StoreError::Corrupt { what: "cancel key" })
 }
 
-/// Attempts that an earlier incarnation left approving.
-pub(super) async fn approving(db: &SqlitePool) -> Result<Vec<AttemptId>, StoreError> {
+/// Attempts that have been approving since before a moment.
+pub(super) async fn approving_since(
+    db: &SqlitePool,
+    before: EpochMs,
+) -> Result<Vec<AttemptId>, StoreError> {
     sqlx::query_scalar(
-        "-- approving\nSELECT id FROM attempts WHERE status = 'approving' ORDER BY id",
+        "-- approving_since\nSELECT id FROM attempts WHERE status = 'approving' AND claimed_at < ?1 ORDER BY id",
     )
+    .bind(before.0)
     .fetch_all(db)
     .await
     .map(|ids: Vec<i64>| ids.into_iter().map(AttemptId).collect())

@@ -215,7 +215,6 @@ fn what_contradicts_itself_or_is_about_another_payment_is_unknown_and_alarms() {
         json!({"paymentKey": "pk_2"}),
         json!({"orderId": "order_2"}),
         json!({"orderId": "order_2", "status": "ABORTED"}),
-        json!({"paymentKey": "pk_2", "status": "EXPIRED"}),
         json!({"failure": {"code": "REJECT_CARD_COMPANY"}}),
         json!({"failure": {}}),
         json!({"approvedAt": null}),
@@ -244,6 +243,23 @@ fn what_contradicts_itself_or_is_about_another_payment_is_unknown_and_alarms() {
         let outcome = canceled(&cancel(None, None), heard(200, &body));
         assert!(
             matches!(outcome, CancelOutcome::Unknown(_)),
+            "{body} became {outcome:?}"
+        );
+    }
+}
+
+#[test]
+fn another_payment_of_the_order_that_holds_no_money_leaves_ours_not_found() {
+    for status in ["READY", "IN_PROGRESS", "EXPIRED", "ABORTED"] {
+        let body = payment(json!({"paymentKey": "pk_2", "status": status, "approvedAt": null}));
+        let looked = looked_up(Some(&key()), &order(), heard(200, &body));
+        assert!(
+            matches!(looked, LookedUp::Absent(_)),
+            "{body} became {looked:?}"
+        );
+        let outcome = confirmed(&confirm(), heard(200, &body));
+        assert!(
+            matches!(&outcome, ConfirmOutcome::Lost(Lost::Inconclusive, told) if told.alarm),
             "{body} became {outcome:?}"
         );
     }
