@@ -14,7 +14,7 @@ export async function order(page: Page, product = PRODUCT): Promise<string> {
 /** The same on a page that shows the catalogue already. */
 export async function orderFromHere(page: Page, product = PRODUCT): Promise<string> {
   await page.locator(`[data-testid="product"][data-sku="${product}"]`).getByTestId('order').click();
-  await page.waitForURL(/\/checkout\/\w+$/);
+  await page.waitForURL(/\/checkout\/\w+$/, { waitUntil: 'commit' });
   return page.url().split('/').at(-1) ?? '';
 }
 
@@ -63,12 +63,12 @@ export function confirmsOf(page: Page): Request[] {
 /** Somebody else's payment, made without a browser. */
 export interface Other {
   order: string;
-  /** The status of the confirm's answer, once it comes. */
-  answered: Promise<number>;
+  /** Begins the confirm; the status of its answer, once it comes. */
+  confirm(): Promise<number>;
 }
 
-/** Lets another shopper pay; returns when the gateway has that confirm. */
-export async function anotherPays(shop: Shop): Promise<Other> {
+/** Another shopper comes back from the window. */
+export async function anotherShopper(shop: Shop): Promise<Other> {
   const items = [{ sku: PRODUCT, quantity: 1 }];
   const made = await post(`${shop.url}/api/orders`, { items });
   const cookie = made.headers.getSetCookie().map((it) => it.split(';')[0]).join('; ');
@@ -76,14 +76,20 @@ export async function anotherPays(shop: Shop): Promise<Other> {
   const opened = await post(`${shop.url}/api/orders/${orderId}/attempts`, {}, cookie);
   const { gatewayOrderId } = (await opened.json()) as { gatewayOrderId: string };
   const paymentKey = await shop.pg.payment(gatewayOrderId, amount);
+  const body = { paymentKey, orderId: gatewayOrderId, amount };
+  const confirm = async () => (await post(`${shop.url}/api/payments/confirm`, body, cookie)).status;
+  return { order: orderId, confirm };
+}
 
+/** Lets others pay at once; returns when the gateway has all their confirms, with the promise of their statuses. */
+export async function theyPay(shop: Shop, others: Other[]): Promise<{ answered: Promise<number[]> }> {
   const before = (await shop.pg.ledger()).calls.confirm.received;
-  const confirm = { paymentKey, orderId: gatewayOrderId, amount };
-  const answered = post(`${shop.url}/api/payments/confirm`, confirm, cookie).then(({ status }) => status);
-  while ((await shop.pg.ledger()).calls.confirm.received === before) {
+  const answered = Promise.all(others.map((other) => other.confirm()));
+  while ((await shop.pg.ledger()).calls.confirm.received < before + others.length) {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  return { order: orderId, answered };
+  // In a wrapper: whoever awaits this call must not wait for the answers too.
+  return { answered };
 }
 
 async function post(url: string, body: object, cookie = ''): Promise<Response> {

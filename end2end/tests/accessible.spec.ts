@@ -12,12 +12,16 @@ for (const scene of scenes) {
     test('breaks no rule in light or dark', async ({ page, shop }) => {
       await shop.pg.scenario(scene.scenario ?? {});
       await scene.reach(page, shop);
+      const stages = await page.getByTestId('stage').count();
+      const stage = stages > 0 ? await page.getByTestId('stage').getAttribute('data-stage') : null;
       for (const colorScheme of ['light', 'dark'] as const) {
         await page.emulateMedia({ colorScheme });
         const { violations } = await new AxeBuilder({ page }).analyze();
         const told = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' | ')}`);
         expect(told, colorScheme).toEqual([]);
       }
+      // What was judged is what was meant.
+      if (stage !== null) await expect(page.getByTestId('stage')).toHaveAttribute('data-stage', stage);
     });
   });
 }

@@ -108,26 +108,22 @@ for (const kept of [true, false]) {
   test.describe(kept ? 'a browser that keeps the pages' : 'a browser that loads pages anew', () => {
     test.use({ keepsPages: kept });
 
-    test('goes back to the window and forward again', async ({ page, shop, address }, info) => {
+    test('goes back and forward while the bank works', async ({ page, shop, address }, info) => {
       const confirm = await begin(page, shop, address);
       await page.goBack({ waitUntil: 'commit' });
       await expect(page.getByTestId('pg-pay')).toBeVisible();
       await page.goForward({ waitUntil: 'commit' });
       await see.stage(page, 'checking');
       await expectPersisted(info, page, kept);
-      await see.stage(page, 'paid', PAID_BY_MS);
-      await see.offeredNothing(page, confirm.at);
-      await endsWell(page, shop, address, confirm);
-    });
 
-    test('goes back to the checkout while the bank works', async ({ page, shop, address }, info) => {
-      const confirm = await begin(page, shop, address);
+      // Past the window to the page that offered to pay when it was left.
       await page.goBack({ waitUntil: 'commit' });
       await expect(page.getByTestId('pg-pay')).toBeVisible();
       await page.goBack({ waitUntil: 'commit' });
       await expect(page).toHaveURL(new RegExp(`/checkout/${confirm.order}$`));
       await see.stage(page, 'checking');
       await expectPersisted(info, page, kept);
+      expect((await see.orderState(page.context(), shop, confirm.order)).attempt?.status).toBe('approving');
       await see.stage(page, 'paid', PAID_BY_MS);
       await see.offeredNothing(page, confirm.at);
       await endsWell(page, shop, address, confirm);

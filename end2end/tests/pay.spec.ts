@@ -64,14 +64,18 @@ test('what was ordered is what is charged', async ({ page, shop }) => {
 });
 
 test('declined: not charged, and paying again works', async ({ page, shop }) => {
+  await see.keepLog(page.context());
   await shop.pg.scenario({ decline: {} });
   const order = await act.pay(page);
   await see.stage(page, 'not_charged');
   await expect(page.getByTestId('stage')).toContainText('청구된 금액은 없어요');
   await see.noCharge(shop);
 
-  // The locator that other tests look for in vain.
+  // The locator and the log that find nothing in other tests find something here.
   await expect(see.payControls(page).and(page.getByTestId('pay'))).toBeVisible();
+  const log = await see.logOf(page);
+  expect(see.offersBetween(log, see.firstSeen(log, 'not_charged'))).not.toEqual([]);
+  expect(see.offersBetween(log, see.firstSeen(log, 'confirming'), see.firstSeen(log, 'not_charged'))).toEqual([]);
 
   await page.goto(`/orders/${order}`);
   await see.orderStatus(page, 'not_charged');
@@ -109,6 +113,23 @@ test('window closed: nothing charged, and it can be paid', async ({ page, shop }
   expect(await act.openWindow(page)).toBe(order);
   await act.payInWindow(page);
   await see.stage(page, 'paid');
+  await see.oneCharge(shop, order);
+});
+
+test('paid in two windows at once: one charge, and both tabs say paid', async ({ context, page, shop }) => {
+  await see.keepLog(context);
+  const order = await act.orderAndOpenWindow(page);
+  const second = await context.newPage();
+  await second.goto(`/checkout/${order}`);
+  expect(await act.openWindow(second)).toBe(order);
+  await shop.pg.scenario({ delayMs: 3_000 });
+  await Promise.all([act.payInWindow(page), act.payInWindow(second)]);
+  await see.attemptStatus(context, shop, order, 'approving');
+  const approving = Date.now();
+  for (const tab of [page, second]) {
+    await see.stage(tab, 'paid', 20_000);
+    await see.offeredNothing(tab, approving);
+  }
   await see.oneCharge(shop, order);
 });
 
