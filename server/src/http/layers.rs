@@ -87,6 +87,10 @@ pub(super) async fn headers(request: Request, next: Next) -> Response {
         header::CONTENT_SECURITY_POLICY,
         "default-src 'none'; frame-ancestors 'none'",
     );
+    if asset {
+        // Which of the stored encodings is sent depends on what the browser takes.
+        set(header::VARY, "accept-encoding");
+    }
     // Whatever tells of an order must never come out of a cache.
     set(
         header::CACHE_CONTROL,

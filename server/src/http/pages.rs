@@ -1,5 +1,6 @@
 //! The pages: what each request may see, and the policy that its answer carries.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use app::data::{
@@ -9,12 +10,14 @@ use app::data::{
 use app::text::Lang;
 use axum::Router;
 use axum::http::{HeaderValue, StatusCode, header, request::Parts};
+use axum::routing::{any, get};
 use leptos::context::{provide_context, use_context};
 use leptos::nonce::use_nonce;
 use leptos_axum::{LeptosRoutes as _, ResponseOptions, generate_route_list};
 use payment::attempt::AttemptStatus;
 use payment::id::{AttemptReference, OrderId};
 use payment::wire::ProblemCode;
+use tower_http::services::{ServeDir, ServeFile};
 
 use super::layers::Scope;
 use super::problem::Refusal;
@@ -37,14 +40,21 @@ pub(super) fn mount(api: Router<Web>, web: &Web) -> Router<Web> {
         move || app::shell(options.clone())
     };
     let routes = generate_route_list(app::App);
-    let files =
-        leptos_axum::file_and_error_handler_with_context::<Web, _>(context.clone(), app::shell);
+    let missing = leptos_axum::render_app_async_with_context(context.clone(), shell.clone());
+    // Files never come near a page's context: the framework's own file handler runs inside whatever page is being
+    // rendered on that thread, and takes that page's headers with it.
+    let root = Path::new(web.leptos.site_root.as_ref());
+    let packed = ServeDir::new(root.join("pkg"))
+        .precompressed_br()
+        .precompressed_gzip();
     api.leptos_routes_with_context(web, routes, context, shell)
         .route(
             "/api/{*rest}",
-            axum::routing::any(|| async { Refusal::new(ProblemCode::NotFound) }),
+            any(|| async { Refusal::new(ProblemCode::NotFound) }),
         )
-        .fallback(files)
+        .nest_service("/pkg", packed)
+        .route_service("/favicon.svg", ServeFile::new(root.join("favicon.svg")))
+        .fallback(get(missing))
 }
 
 /// Gives one page render its data, its language and its policy.
