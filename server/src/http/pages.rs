@@ -10,7 +10,7 @@ use app::data::{
 use app::text::Lang;
 use axum::Router;
 use axum::http::{HeaderValue, StatusCode, header, request::Parts};
-use axum::routing::{any, get};
+use axum::routing::any;
 use leptos::context::{provide_context, use_context};
 use leptos::nonce::use_nonce;
 use leptos_axum::{LeptosRoutes as _, ResponseOptions, generate_route_list};
@@ -54,7 +54,7 @@ pub(super) fn mount(api: Router<Web>, web: &Web) -> Router<Web> {
         )
         .nest_service("/pkg", packed)
         .route_service("/favicon.svg", ServeFile::new(root.join("favicon.svg")))
-        .fallback(get(missing))
+        .fallback(any(missing))
 }
 
 /// Gives one page render its data, its language and its policy.

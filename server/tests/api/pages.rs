@@ -282,3 +282,21 @@ async fn the_language_is_chosen_and_leads_back() {
     assert!(text.contains("<html lang=\"ko\"") && text.contains("아침 머그"));
     shop.end().await;
 }
+
+#[tokio::test]
+async fn an_address_of_nothing_is_a_page_that_says_so() {
+    let shop = Shop::open().await;
+    for path in ["/nothing", "/orders/ord_1/more", "/favicon.ico"] {
+        let response = shop.get(path).send().await.unwrap();
+        assert_eq!(response.status(), 404, "{path}");
+        assert!(
+            response.text().await.unwrap().contains("<html lang=\"ko\""),
+            "{path}"
+        );
+    }
+    // A file that is not there is no page, and nothing leads out of the folder.
+    for path in ["/pkg/nothing.js", "/pkg/..%2f..%2fCargo.toml"] {
+        assert_eq!(shop.get(path).send().await.unwrap().status(), 404, "{path}");
+    }
+    shop.end().await;
+}
