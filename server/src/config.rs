@@ -230,10 +230,10 @@ impl Config {
         match given.public_url.as_deref() {
             None if production => return Err(ConfigError::Missing("JARI_PUBLIC_URL")),
             // Without TLS no browser keeps the shopper's cookie.
-            Some(url) if production && !is_https_origin(url) => {
+            Some(url) if production && !is_secure_origin(url) => {
                 return Err(bad(
                     "JARI_PUBLIC_URL",
-                    "must be https://host, without a path",
+                    "must be https://host without a path (http only for this machine)",
                 ));
             }
             Some(_) | None => {}
@@ -290,9 +290,18 @@ impl Config {
     }
 }
 
-fn is_https_origin(url: &str) -> bool {
-    let host = url.trim_end_matches('/').strip_prefix("https://");
-    host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@', ' ']))
+/// An origin that a browser keeps secure cookies for: TLS, or this very machine.
+fn is_secure_origin(url: &str) -> bool {
+    let url = url.trim_end_matches('/');
+    let plain = |host: &str| !host.is_empty() && !host.contains(['/', '?', '#', '@', ' ']);
+    if let Some(host) = url.strip_prefix("https://") {
+        return plain(host);
+    }
+    let local = |host: &str| {
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+        plain(host) && matches!(name, "localhost" | "127.0.0.1")
+    };
+    url.strip_prefix("http://").is_some_and(local)
 }
 
 fn bad(name: &'static str, why: impl Into<String>) -> ConfigError {
@@ -489,6 +498,32 @@ mod tests {
             ..production()
         };
         assert!(matches!(Config::check(mixed), Err(ConfigError::Bad { .. })));
+    }
+
+    #[test]
+    fn this_machine_itself_needs_no_tls() {
+        for url in [
+            "http://127.0.0.1:3000",
+            "http://localhost",
+            "https://shop.example:8443/",
+        ] {
+            let settings = Settings {
+                public_url: Some(url.to_owned()),
+                ..production()
+            };
+            assert!(Config::check(settings).is_ok(), "{url}");
+        }
+        for url in [
+            "http://localhost.evil.example",
+            "http://127.0.0.1:3000/a",
+            "http://a@localhost",
+        ] {
+            let settings = Settings {
+                public_url: Some(url.to_owned()),
+                ..production()
+            };
+            assert!(Config::check(settings).is_err(), "{url}");
+        }
     }
 
     #[test]
