@@ -30,12 +30,15 @@
 pub mod attempt;
 pub mod backoff;
 pub mod checkout;
+pub mod circuit;
 pub mod deadline;
 pub mod id;
 pub mod money;
 pub mod order;
 pub mod proof;
 pub mod reach;
+pub mod resend;
+pub mod share;
 pub mod time;
 pub mod transitions;
 pub mod view;
