@@ -193,8 +193,7 @@ impl Circuit {
         match self.phase {
             Phase::Closed => {
                 if matches!(ended, Ended::Answered | Ended::Unknown) {
-                    self.ended
-                        .push_back((now, late || ended == Ended::Unknown));
+                    self.ended.push_back((now, late || ended == Ended::Unknown));
                     self.look(now);
                 }
             }

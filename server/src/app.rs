@@ -1,11 +1,12 @@
 //! What all parts of one server process share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use payment::attempt::{AttemptStatus, LateSuccess};
 use payment::id::GatewayName;
 use payment::proof::NotCharged;
+use payment::resend::RatioGate;
 use payment::time::Times;
 use payment::wire::{AttemptView, OrderState};
 use tokio::sync::{Notify, Semaphore};
@@ -15,13 +16,14 @@ use tokio_util::task::TaskTracker;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::Gateway;
+use crate::gateway::circuit::Breaker;
 use crate::gateway::slots::Slots;
 use crate::store::{OrderRecord, Store};
 
 /// Most inquiries in flight at one gateway: enough to resolve a hundred unknowns in seconds, too few to hurt a slow one.
-const INQUIRIES: usize = 8;
+pub const INQUIRIES: usize = 8;
 /// Most cancels in flight at one gateway.
-const CANCELS: usize = 4;
+pub const CANCELS: usize = 4;
 
 /// One gateway with its limits.
 pub struct Line {
@@ -31,6 +33,10 @@ pub struct Line {
     pub times: Times,
     /// The cap on confirms in flight.
     pub slots: Slots,
+    /// Refuses confirms while the gateway does not answer.
+    pub breaker: Arc<Breaker>,
+    /// The second gate of resends.
+    ratio: Mutex<RatioGate>,
     /// The limit on inquiries in flight.
     pub inquiries: Arc<Semaphore>,
     /// The limit on cancels in flight.
@@ -42,15 +48,24 @@ pub struct Line {
 impl Line {
     /// A gateway under its contract.
     #[must_use]
-    pub fn new(gateway: Arc<dyn Gateway>, times: Times) -> Self {
+    pub fn new(gateway: Arc<dyn Gateway>, config: &Config, clock: Clock) -> Self {
+        let times = config.times;
+        let breaker = Breaker::new(gateway.name().clone(), config.circuit, clock);
         Self {
             gateway,
             times,
-            slots: Slots::new(times.cap),
+            slots: Slots::new(times.cap, times.reserve),
+            breaker: Arc::new(breaker),
+            ratio: Mutex::new(RatioGate::new(config.resend_per_mille)),
             inquiries: Arc::new(Semaphore::new(INQUIRIES)),
             cancels: Arc::new(Semaphore::new(CANCELS)),
             silent: AtomicBool::new(false),
         }
+    }
+
+    /// The second gate of resends, for one step.
+    pub fn ratio(&self) -> MutexGuard<'_, RatioGate> {
+        self.ratio.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that the gateway did not answer.

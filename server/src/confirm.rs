@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use payment::attempt::{Attempt, AttemptStatus, Event, Source};
+use payment::attempt::{Attempt, AttemptStatus, Event};
 use payment::deadline::Deadline;
 use payment::reach::{NotSent, Reach, Reason};
 use payment::time::Millis;
@@ -14,13 +14,15 @@ use payment::wire::{ConfirmRequest, OrderState, ProblemCode};
 use tokio::sync::oneshot;
 
 use crate::app::{App, Line, order_state};
-use crate::gateway::slots::Slot;
-use crate::gateway::{ConfirmCall, ConfirmOutcome, Told};
+use crate::clock::EpochMs;
+use crate::gateway::{ConfirmCall, Told};
 use crate::metrics;
 use crate::random;
 use crate::store::{
     AttemptRecord, Claim, Claimed, Closed, Evidence, OrderRecord, Owner, Recorded, StoreError,
 };
+
+mod send;
 
 /// How long a record is tried again after the database failed it: soon, then every second until it lands.
 const RECORD_RETRY: [Millis; 4] = [
@@ -75,11 +77,10 @@ enum Progress {
 ///
 /// Everything from the claim on runs detached: if the caller is dropped, the work goes on.
 pub async fn confirm(app: &Arc<App>, confirm: Confirm) -> Answer {
-    let whole = app
+    let answer_by = app
         .lines
         .first()
-        .map_or(Millis::ZERO, |line| line.times.total_wait());
-    let answer_by = confirm.deadline.answer_by(confirm.received.plus(whole));
+        .map_or(Millis::ZERO, |line| leaves_at(line, &confirm));
     match begin(app, confirm).await {
         Progress::Done(answer) => answer,
         Progress::Sending(state, result) => {
@@ -155,26 +156,32 @@ async fn run(
             return;
         }
     };
-    let admitted = admit(&app, &attempt, confirm.deadline)
+    let admitted = addressed(&app, &attempt).and_then(|(line, call)| {
+        let admitted = send::admit(&app, &line, confirm.deadline)?;
         // Nobody waits for a send of which "too busy" was said.
-        .and_then(|admitted| {
-            first_word
-                .try_take(FirstWord::SENDING)
-                .then_some(admitted)
-                .ok_or(NotSent::Deadline)
-        });
-    let (line, call, slot) = match admitted {
+        if first_word.try_take(FirstWord::SENDING) {
+            Ok((line, call, admitted))
+        } else {
+            Err(NotSent::Deadline)
+        }
+    });
+    let (line, call, admitted) = match admitted {
         Ok(admitted) => admitted,
         Err(why) => {
             metrics::not_sent(&attempt.gateway, why);
-            let answer = settle(&app, &attempt, Event::SendRefused(why), "").await;
+            let answer = settle(&app, &attempt, Event::SendRefused(why), "", None).await;
             let _ = tell.send(Progress::Done(answer));
             return;
         }
     };
     let (finish, finished) = oneshot::channel();
     let _ = tell.send(Progress::Sending(app.order_state(&order), finished));
-    let (event, told) = event_of(send(&app, &line, &call, slot).await);
+    let leaves = leaves_at(&line, &confirm);
+    let sent = send::send(&app, &line, &call, admitted, leaves).await;
+    let told = &sent.told;
+    if let Event::SendRefused(why) = sent.event {
+        metrics::not_sent(&attempt.gateway, why);
+    }
     if told.alarm {
         tracing::error!(
             attempt = attempt.id.0,
@@ -183,8 +190,14 @@ async fn run(
             "the gateway's answer needs an operator"
         );
     }
-    let answer = settle(&app, &attempt, event, &told_text(&told)).await;
+    let answer = settle(&app, &attempt, sent.event, &told_text(told), sent.resent_at).await;
     let _ = finish.send(answer);
+}
+
+/// When the shopper of a confirm has left: the deadline, or without one the total wait from receipt.
+fn leaves_at(line: &Line, confirm: &Confirm) -> Millis {
+    let whole = line.times.total_wait();
+    confirm.deadline.answer_by(confirm.received.plus(whole))
 }
 
 async fn claim(app: &App, confirm: &Confirm) -> Result<Claimed, StoreError> {
@@ -206,21 +219,12 @@ async fn claim(app: &App, confirm: &Confirm) -> Result<Claimed, StoreError> {
     app.store.claim(claim).await
 }
 
-/// What a claimed attempt needs to be sent: its gateway, its call and a slot. Refused for the deadline or the cap, at
-/// once and before a byte leaves; the deadline forbids a send, it never cancels one.
-fn admit(
-    app: &App,
-    attempt: &AttemptRecord,
-    deadline: Deadline,
-) -> Result<(Arc<Line>, ConfirmCall, Slot), NotSent> {
-    // A gateway taken out of the configuration while its window was open can be sent nothing.
+/// What a claimed attempt needs to be sent. A gateway taken out of the configuration while its window was open can be sent
+/// nothing.
+fn addressed(app: &App, attempt: &AttemptRecord) -> Result<(Arc<Line>, ConfirmCall), NotSent> {
     let line = app.line(&attempt.gateway).ok_or(NotSent::Circuit)?;
     let call = call_of(attempt).ok_or(NotSent::Circuit)?;
-    if deadline.passed(app.clock.now()) {
-        return Err(NotSent::Deadline);
-    }
-    let slot = line.slots.try_take().ok_or(NotSent::Cap)?;
-    Ok((Arc::clone(line), call, slot))
+    Ok((Arc::clone(line), call))
 }
 
 fn call_of(attempt: &AttemptRecord) -> Option<ConfirmCall> {
@@ -230,32 +234,6 @@ fn call_of(attempt: &AttemptRecord) -> Option<ConfirmCall> {
         amount: attempt.attempt.expected.amount,
         idempotency_key: attempt.idempotency_key.clone()?,
     })
-}
-
-/// One send under its slot.
-async fn send(app: &App, line: &Line, call: &ConfirmCall, slot: Slot) -> ConfirmOutcome {
-    let outcome = line.gateway.confirm(call).await;
-    drop(slot);
-    match &outcome {
-        ConfirmOutcome::NotSent(why) => metrics::not_sent(line.gateway.name(), *why),
-        // It answers: if it had been silent, recovery's next inquiry finds that out and wakes all that waits.
-        ConfirmOutcome::Found(..) | ConfirmOutcome::Refused(_) => {
-            if line.is_silent() {
-                app.recovery.notify_one();
-            }
-        }
-        ConfirmOutcome::Lost(..) => {}
-    }
-    outcome
-}
-
-fn event_of(outcome: ConfirmOutcome) -> (Event, Told) {
-    match outcome {
-        ConfirmOutcome::NotSent(why) => (Event::SendRefused(why), Told::default()),
-        ConfirmOutcome::Refused(told) => (Event::RefusedByGateway, told),
-        ConfirmOutcome::Found(finding, told) => (Event::Found(finding, Source::Answer), told),
-        ConfirmOutcome::Lost(how, told) => (Event::AnswerLost(how), told),
-    }
 }
 
 /// What the gateway literally said, for the evidence.
@@ -268,8 +246,14 @@ pub fn told_text(told: &Told) -> String {
 }
 
 /// Records an outcome until it lands, and turns the recorded truth into the answer.
-async fn settle(app: &Arc<App>, attempt: &AttemptRecord, event: Event, told: &str) -> Answer {
-    let recorded = record_until_landed(app, attempt, event, told).await;
+async fn settle(
+    app: &Arc<App>,
+    attempt: &AttemptRecord,
+    event: Event,
+    told: &str,
+    resent_at: Option<EpochMs>,
+) -> Answer {
+    let recorded = record_until_landed(app, attempt, event, told, resent_at).await;
     metrics::payment(recorded.after.attempt.status);
     if let Some(alarm) = recorded.alarm {
         tracing::error!(
@@ -291,12 +275,14 @@ async fn record_until_landed(
     attempt: &AttemptRecord,
     event: Event,
     told: &str,
+    resent_at: Option<EpochMs>,
 ) -> Recorded {
     let mut tries = 0_usize;
     loop {
         let evidence = Evidence {
             source: "confirm",
             asked: None,
+            resent_at,
             told: told.to_owned(),
             at: app.clock.epoch(),
         };

@@ -1,10 +1,13 @@
 //! The server's metrics, by the names of the contract.
 
+use std::time::Duration;
+
 use metrics::{counter, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use payment::attempt::AttemptStatus;
 use payment::id::GatewayName;
 use payment::reach::NotSent;
+use payment::resend::Decision;
 use payment::time::Millis;
 
 use crate::clock::EpochMs;
@@ -63,10 +66,15 @@ pub fn webhook_duration(span: Millis) {
     histogram!("webhook_duration_seconds").record(span.to_duration().as_secs_f64());
 }
 
-/// The cap of a gateway.
-pub fn cap(gateway: &GatewayName, cap: Option<u32>) {
-    let value = cap.map_or(f64::INFINITY, f64::from);
-    gauge!("pg_cap", "gateway" => gateway.to_string()).set(value);
+/// What was decided about a lost confirm.
+pub fn resend(gateway: &GatewayName, decision: Decision) {
+    counter!("pg_resend_total", "gateway" => gateway.to_string(), "decision" => decision.label())
+        .increment(1);
+}
+
+/// How long a send held its slot.
+pub fn slot_hold(gateway: &GatewayName, span: Duration) {
+    histogram!("pg_slot_hold_seconds", "gateway" => gateway.to_string()).record(span.as_secs_f64());
 }
 
 /// What waits to be known.
@@ -84,7 +92,7 @@ pub fn census(census: Census, now: EpochMs) {
 }
 
 /// One HTTP exchange.
-pub fn http(route: String, status: u16, span: std::time::Duration) {
+pub fn http(route: String, status: u16, span: Duration) {
     histogram!("http_requests_duration_seconds", "route" => route, "status" => status.to_string())
         .record(span.as_secs_f64());
 }

@@ -51,12 +51,7 @@ async fn interrupt_before(app: &App, before: EpochMs) -> Result<usize, StoreErro
 }
 
 fn evidence(source: &'static str, app: &App) -> Evidence {
-    Evidence {
-        source,
-        asked: None,
-        told: String::new(),
-        at: app.clock.epoch(),
-    }
+    Evidence::plain(source, app.clock.epoch())
 }
 
 /// Runs until the server stops.
@@ -125,8 +120,10 @@ async fn sweep(app: &App) -> Result<(), StoreError> {
     app.store.lapse_orders(now).await?;
     // A claim whose work died without the process: its commit's answer was lost, or it panicked.
     let times = app.config.times;
+    // A resend has a gateway timeout of its own.
     let longest = times
         .pg_timeout
+        .times(2)
         .plus(times.database_wait.times(2))
         .plus(WORK_MARGIN);
     let before = EpochMs(

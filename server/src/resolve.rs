@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use payment::attempt::{AttemptStatus, Event, Finding, Source};
 use payment::backoff::Backoff;
+use payment::reach::Reason;
 use payment::time::Millis;
 
 use crate::app::{App, Line};
@@ -102,9 +103,17 @@ async fn ask_later(
 
 /// When "not found" and "in progress" become proof of no charge; never for what was not claimed.
 fn settles_at(line: &Line, attempt: &AttemptRecord) -> Option<EpochMs> {
-    // A send begins at most a moment after its claim: the database wait covers the record in between.
+    let claimed = attempt.claimed_at?;
+    // A first send begins at most a moment after its claim: the database wait covers the record in between. Of a process
+    // that died nobody knows whether it sent again; when it was found dead, it had.
+    let last_send = match attempt.attempt.reason {
+        Some(Reason::Interrupted) => attempt.unknown_since.map_or(claimed, |since| {
+            since.min(claimed.plus(line.times.total_wait()))
+        }),
+        _ => attempt.resent_at.unwrap_or(claimed),
+    };
     let span = line.times.settling_time().plus(line.times.database_wait);
-    attempt.claimed_at.map(|claimed| claimed.plus(span))
+    Some(last_send.plus(span))
 }
 
 /// Asks the gateway and records its word.
@@ -204,6 +213,7 @@ async fn record(
     let evidence = Evidence {
         source,
         asked: Some(asked.clone()),
+        resent_at: None,
         told: told_text(told),
         at,
     };

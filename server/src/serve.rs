@@ -101,15 +101,16 @@ pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result
     let store = SqliteStore::open(&config.database_url, config.times.database_wait)
         .await
         .with_context(|| format!("opening {}", config.database_url))?;
+    let clock = Clock::new();
     let lines = config
         .gateways
         .iter()
-        .map(|gateway| line(gateway, &config))
+        .map(|gateway| line(gateway, &config, clock))
         .collect::<anyhow::Result<Vec<_>>>()?;
     let store: Arc<dyn Store> = Arc::new(store);
     Ok(Arc::new(App {
         config,
-        clock: Clock::new(),
+        clock,
         store,
         lines,
         tracker: TaskTracker::new(),
@@ -119,7 +120,7 @@ pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result
     }))
 }
 
-fn line(settings: &GatewaySettings, config: &Config) -> anyhow::Result<Arc<Line>> {
+fn line(settings: &GatewaySettings, config: &Config, clock: Clock) -> anyhow::Result<Arc<Line>> {
     let toss = Toss::new(TossConfig {
         name: settings.name.clone(),
         base_url: settings.base_url.clone(),
@@ -132,8 +133,7 @@ fn line(settings: &GatewaySettings, config: &Config) -> anyhow::Result<Arc<Line>
         confirm_window: config.times.confirm_window,
     })
     .with_context(|| format!("setting up the gateway {}", settings.name))?;
-    metrics::cap(&settings.name, config.times.cap);
-    Ok(Arc::new(Line::new(Arc::new(toss), config.times)))
+    Ok(Arc::new(Line::new(Arc::new(toss), config, clock)))
 }
 
 /// The key that signs cookies: the configured one; in development one that is made once and kept, so that a restart

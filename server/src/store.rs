@@ -127,6 +127,8 @@ pub struct AttemptRecord {
     pub window_until: EpochMs,
     /// When a confirm claimed it; its only sends begin within moments of that.
     pub claimed_at: Option<EpochMs>,
+    /// When its resend began, if there was one.
+    pub resent_at: Option<EpochMs>,
     /// Since when it is unknown.
     pub unknown_since: Option<EpochMs>,
     /// When the gateway is to be asked next.
@@ -273,12 +275,28 @@ pub struct Evidence {
     /// For an inquiry's or a cancel's answer: what was asked. An answer about another payment, an older claim, or an
     /// attempt that is not the key's owner any more is dropped.
     pub asked: Option<Asked>,
+    /// For a confirm's outcome: when its resend began, if there was one.
+    pub resent_at: Option<EpochMs>,
     /// Confirm, inquiry, cancel, clock, start, shopper.
     pub source: &'static str,
     /// What the gateway literally said.
     pub told: String,
     /// Now.
     pub at: EpochMs,
+}
+
+impl Evidence {
+    /// What was learned without asking anybody and without a word of a gateway.
+    #[must_use]
+    pub const fn plain(source: &'static str, at: EpochMs) -> Self {
+        Self {
+            asked: None,
+            resent_at: None,
+            source,
+            told: String::new(),
+            at,
+        }
+    }
 }
 
 /// What the record of an event did.

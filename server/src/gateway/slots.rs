@@ -1,4 +1,7 @@
 //! The cap on confirms in flight at one gateway: full means refused at once, never queued.
+//!
+//! Where several nodes share the cap, each has a limit below it that moves as nodes come and go; what is in flight above a
+//! limit that shrank simply ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,6 +15,10 @@ pub struct Slots {
 #[derive(Debug)]
 struct Shared {
     cap: Option<u32>,
+    /// This node's share of the cap; `u32::MAX` without a cap.
+    limit: AtomicU32,
+    /// How many slots must be free as a resend takes one.
+    reserve: AtomicU32,
     in_flight: AtomicU32,
     peak: AtomicU32,
 }
@@ -24,12 +31,14 @@ pub struct Slot {
 }
 
 impl Slots {
-    /// As many slots as `cap` says; `None` counts without ever refusing.
+    /// As many slots as `cap` says; `None` counts without ever refusing. `reserve` is what resends leave free.
     #[must_use]
-    pub fn new(cap: Option<u32>) -> Self {
+    pub fn new(cap: Option<u32>, reserve: u32) -> Self {
         Self {
             shared: Arc::new(Shared {
                 cap,
+                limit: AtomicU32::new(cap.unwrap_or(u32::MAX)),
+                reserve: AtomicU32::new(reserve),
                 in_flight: AtomicU32::new(0),
                 peak: AtomicU32::new(0),
             }),
@@ -51,11 +60,8 @@ impl Slots {
         let taken = shared
             .in_flight
             .try_update(Ordering::AcqRel, Ordering::Acquire, |in_flight| {
-                let free = match shared.cap {
-                    Some(cap) => cap.saturating_sub(in_flight),
-                    None => u32::MAX - in_flight,
-                };
-                (free >= needed).then(|| in_flight + 1)
+                let limit = shared.limit.load(Ordering::Acquire);
+                (limit.saturating_sub(in_flight) >= needed).then(|| in_flight + 1)
             })
             .ok()?;
         shared.peak.fetch_max(taken + 1, Ordering::AcqRel);
@@ -76,10 +82,30 @@ impl Slots {
         self.shared.peak.load(Ordering::Acquire)
     }
 
-    /// How many slots there are; `None` is no cap.
+    /// How many slots there are for all nodes; `None` is no cap.
     #[must_use]
     pub fn cap(&self) -> Option<u32> {
         self.shared.cap
+    }
+
+    /// How many of them this node may use now.
+    #[must_use]
+    pub fn limit(&self) -> u32 {
+        self.shared.limit.load(Ordering::Acquire)
+    }
+
+    /// How many must be free as a resend takes one.
+    #[must_use]
+    pub fn reserve(&self) -> u32 {
+        self.shared.reserve.load(Ordering::Acquire)
+    }
+
+    /// Gives this node another share of cap and reserve; without a cap there is nothing to share.
+    pub fn set_share(&self, limit: u32, reserve: u32) {
+        if let Some(cap) = self.shared.cap {
+            self.shared.reserve.store(reserve, Ordering::Release);
+            self.shared.limit.store(limit.min(cap), Ordering::Release);
+        }
     }
 }
 
@@ -98,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_full_cap_refuses_at_once_and_a_dropped_slot_is_free_again() {
-        let slots = Slots::new(Some(2));
+        let slots = Slots::new(Some(2), 1);
         let first = slots.try_take().unwrap();
         let second = slots.try_take().unwrap();
         assert!(slots.try_take().is_none());
@@ -113,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_resend_needs_the_reserve_free_and_a_first_send_does_not() {
-        let slots = Slots::new(Some(5));
+        let slots = Slots::new(Some(5), 4);
         let _first = slots.try_take().unwrap();
         // Four are free: exactly the reserve.
         let resend = slots.try_take_leaving(4);
@@ -126,15 +152,32 @@ mod tests {
 
     #[test]
     fn no_reserve_never_means_more_than_the_cap_and_no_slots_means_none() {
-        assert!(Slots::new(Some(0)).try_take_leaving(0).is_none());
-        let slots = Slots::new(Some(1));
+        assert!(Slots::new(Some(0), 0).try_take_leaving(0).is_none());
+        let slots = Slots::new(Some(1), 0);
         let _only = slots.try_take_leaving(0).unwrap();
         assert!(slots.try_take_leaving(0).is_none());
     }
 
     #[test]
+    fn a_share_that_shrinks_refuses_until_enough_has_ended_and_never_exceeds_the_cap() {
+        let slots = Slots::new(Some(4), 1);
+        let mut taken: Vec<_> = (0..4).map(|_| slots.try_take().unwrap()).collect();
+        slots.set_share(2, 1);
+        assert!(slots.try_take().is_none());
+        taken.truncate(2);
+        assert!(slots.try_take().is_none(), "two of two are taken");
+        taken.truncate(1);
+        taken.push(slots.try_take().unwrap());
+        slots.set_share(9, 1);
+        assert_eq!((slots.limit(), slots.cap()), (4, Some(4)));
+        slots.set_share(0, 0);
+        taken.clear();
+        assert!(slots.try_take().is_none());
+    }
+
+    #[test]
     fn without_a_cap_everything_is_counted_and_nothing_refused() {
-        let slots = Slots::new(None);
+        let slots = Slots::new(None, 0);
         let taken: Vec<_> = (0..1_000)
             .map(|_| slots.try_take_leaving(100).unwrap())
             .collect();
@@ -147,7 +190,7 @@ mod tests {
     fn many_threads_never_exceed_the_cap_and_all_slots_come_back() {
         const THREADS: usize = 8;
         const CAP: u32 = 3;
-        let slots = Slots::new(Some(CAP));
+        let slots = Slots::new(Some(CAP), 1);
         let holding = AtomicU32::new(0);
         let start = Barrier::new(THREADS);
         let granted: u32 = thread::scope(|scope| {

@@ -99,12 +99,7 @@ pub(super) async fn open_attempt(mut tx: Tx, new: NewAttemptRow) -> Result<Opene
         .ok_or(StoreError::Corrupt {
             what: "new attempt",
         })?;
-    let evidence = Evidence {
-        source: "shopper",
-        asked: None,
-        told: String::new(),
-        at: new.at,
-    };
+    let evidence = Evidence::plain("shopper", new.at);
     add_evidence(
         &mut tx,
         &made,
@@ -154,12 +149,7 @@ async fn expire(tx: &mut Tx, ready: &AttemptRecord, at: EpochMs) -> Result<(), S
         attempt: step.next,
         ..ready.clone()
     };
-    let evidence = Evidence {
-        source: "clock",
-        asked: None,
-        told: String::new(),
-        at,
-    };
+    let evidence = Evidence::plain("clock", at);
     add_evidence(tx, &after, "window_closed", &evidence, step.why).await
 }
 
@@ -209,12 +199,7 @@ pub(super) async fn claim(mut tx: Tx, claim: Claim) -> Result<Claimed, StoreErro
         .ok_or(StoreError::Corrupt {
             what: "claimed attempt",
         })?;
-    let evidence = Evidence {
-        source: "confirm",
-        asked: None,
-        told: String::new(),
-        at: claim.at,
-    };
+    let evidence = Evidence::plain("confirm", claim.at);
     add_evidence(
         &mut tx,
         &attempt,

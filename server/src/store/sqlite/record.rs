@@ -60,6 +60,9 @@ pub(super) async fn record(
         let lease = evidence.asked.as_ref().map(|asked| asked.lease);
         save_attempt(&mut tx, &stored, &step.next, evidence.at, lease).await?;
     }
+    if let Some(resent_at) = evidence.resent_at {
+        save_resend(&mut tx, id, resent_at).await?;
+    }
     let after = AttemptRecord {
         attempt: step.next,
         ..stored
@@ -267,6 +270,17 @@ pub(super) async fn save_attempt(
     .await
     .map(|_| ())
     .map_err(|error| failed("storing an attempt", error))
+}
+
+/// Notes when the last send began: "not found" is no answer until the gateway has settled since then.
+async fn save_resend(tx: &mut Tx, id: AttemptId, at: EpochMs) -> Result<(), StoreError> {
+    sqlx::query("-- save_resend\nUPDATE attempts SET resent_at = ?2 WHERE id = ?1")
+        .bind(id.0)
+        .bind(at.0)
+        .execute(&mut **tx)
+        .await
+        .map(|_| ())
+        .map_err(|error| failed("storing a resend", error))
 }
 
 /// The stable name of an event in the evidence.

@@ -21,7 +21,7 @@ macro_rules! select_attempts {
             $name,
             "\nSELECT id, order_id, number, gateway, gateway_order_id, reference, payment_key, idempotency_key, ",
             "status, reach, reason, amount_won, charged_won, charged_in_won, canceled_won, deposit, void, ",
-            "cancel_won, cancel_from, cancel_key, window_until, claimed_at, unknown_since, ask_at, asks ",
+            "cancel_won, cancel_from, cancel_key, window_until, claimed_at, resent_at, unknown_since, ask_at, asks ",
             "FROM attempts ",
             $tail
         )
@@ -126,6 +126,7 @@ impl FromRow<'_, SqliteRow> for AttemptRecord {
             cancel_key: keyed(cancel_key)?,
             window_until: EpochMs(row.try_get("window_until")?),
             claimed_at: row.try_get::<Option<i64>, _>("claimed_at")?.map(EpochMs),
+            resent_at: row.try_get::<Option<i64>, _>("resent_at")?.map(EpochMs),
             unknown_since: row.try_get::<Option<i64>, _>("unknown_since")?.map(EpochMs),
             ask_at: row.try_get::<Option<i64>, _>("ask_at")?.map(EpochMs),
             asks: count(row.try_get("asks")?)?,

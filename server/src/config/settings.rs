@@ -1,0 +1,161 @@
+//! The settings as given: flags, environment and file in one shape.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use payment::resend::Policy;
+use serde::Deserialize;
+
+use super::{Environment, Switch};
+use crate::gateway::circuit::CircuitMode;
+use crate::gateway::secret::Secret;
+
+/// [`Policy`] by its names in flags, environment and file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResendPolicy {
+    /// Never.
+    Off,
+    /// Whenever there is time and a slot.
+    Always,
+    /// While enough slots are free.
+    Budget,
+}
+
+impl From<ResendPolicy> for Policy {
+    fn from(policy: ResendPolicy) -> Self {
+        match policy {
+            ResendPolicy::Off => Self::Off,
+            ResendPolicy::Always => Self::Always,
+            ResendPolicy::Budget => Self::Budget,
+        }
+    }
+}
+
+/// The settings as given; whatever is absent takes its default.
+#[derive(Debug, Clone, Default, Args, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub struct Settings {
+    /// `sqlite://FILE`; made and migrated when it is not there [default: sqlite://jari.db]
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
+    pub database_url: Option<String>,
+    /// Where to listen [default: 127.0.0.1:3000]
+    #[arg(long, env = "JARI_ADDR")]
+    pub addr: Option<SocketAddr>,
+    /// production or development [default: production]
+    #[arg(long, env = "JARI_ENV")]
+    pub env: Option<Environment>,
+    /// The address that shoppers see, for return URLs; required in production [default in development: the request's host]
+    #[arg(long, env = "JARI_PUBLIC_URL")]
+    pub public_url: Option<String>,
+    /// Gateways, first choice first [default: toss]
+    #[arg(long, env = "JARI_GATEWAYS", value_delimiter = ',')]
+    pub gateways: Option<Vec<String>>,
+    /// Whether every gateway's base URL is the fake one; refused in production [default in development: on]
+    #[arg(long, env = "JARI_FAKE_PG")]
+    pub fake_pg: Option<Switch>,
+    /// The fake gateway [default: http://127.0.0.1:3900]
+    #[arg(long, env = "JARI_FAKEPG_URL")]
+    pub fakepg_url: Option<String>,
+    /// Most confirms in flight, or `off` [default: 40]
+    #[arg(long, env = "JARI_PG_CAP")]
+    pub pg_cap: Option<String>,
+    /// Slots that a resend leaves free [default: a tenth of the cap, at least 1]
+    #[arg(long, env = "JARI_PG_RESERVE")]
+    pub pg_reserve: Option<u32>,
+    /// From starting to connect to the last byte of a gateway's answer, ms [default: 60000]
+    #[arg(long, env = "JARI_PG_TIMEOUT_MS")]
+    pub pg_timeout_ms: Option<u64>,
+    /// To connect to a gateway, ms; part of the above [default: 3000]
+    #[arg(long, env = "JARI_PG_CONNECT_TIMEOUT_MS")]
+    pub pg_connect_timeout_ms: Option<u64>,
+    /// How long the page holds the confirm's response, ms [default: 15000]
+    #[arg(long, env = "JARI_RESPONSE_WAIT_MS")]
+    pub response_wait_ms: Option<u64>,
+    /// The step between polls, ms [default: 2000]
+    #[arg(long, env = "JARI_POLL_INTERVAL_MS")]
+    pub poll_interval_ms: Option<u64>,
+    /// How many polls follow the response wait [default: 25]
+    #[arg(long, env = "JARI_POLL_COUNT")]
+    pub poll_count: Option<u32>,
+    /// For a database connection or the writer, ms [default: 2000]
+    #[arg(long, env = "JARI_DATABASE_WAIT_MS")]
+    pub database_wait_ms: Option<u64>,
+    /// How long after authentication the gateway accepts a confirm, ms [default: 600000]
+    #[arg(long, env = "JARI_PG_CONFIRM_WINDOW_MS")]
+    pub pg_confirm_window_ms: Option<u64>,
+    /// How long a payment window may be used, ms [default: 1800000]
+    #[arg(long, env = "JARI_PG_AUTHENTICATION_WINDOW_MS")]
+    pub pg_authentication_window_ms: Option<u64>,
+    /// How long an order can be paid, ms [default: 86400000]
+    #[arg(long, env = "JARI_ORDER_TTL_MS")]
+    pub order_ttl_ms: Option<u64>,
+    /// Whether a passed deadline forbids a send [default: on]
+    #[arg(long, env = "JARI_DEADLINE_CHECK")]
+    pub deadline_check: Option<Switch>,
+    /// Whether a lost confirm is sent once more: off, always, or while enough slots are free [default: budget]
+    #[arg(long, env = "JARI_RESEND")]
+    pub resend: Option<ResendPolicy>,
+    /// Most resends per confirm of the last ten seconds, as 0.1, or `off` [default: off]
+    #[arg(long, env = "JARI_RESEND_RATIO")]
+    pub resend_ratio: Option<String>,
+    /// Whether a gateway that does not answer is sent no confirms for a while [default: on]
+    #[arg(long, env = "JARI_CIRCUIT")]
+    pub circuit: Option<CircuitMode>,
+    /// Whether confirms, webhooks, polls and reads have bounds of their own [default: on]
+    #[arg(long, env = "JARI_LANES")]
+    pub lanes: Option<Switch>,
+    /// Whether one address or shopper may make only so many orders and confirms [default: on in production]
+    #[arg(long, env = "JARI_RATE_LIMITS")]
+    pub rate_limits: Option<Switch>,
+    /// Imitates a server with so many threads that each hold one request; development only [default: unset]
+    #[arg(long, env = "JARI_LAB_WORKERS")]
+    pub lab_workers: Option<u32>,
+    /// Proxies whose X-Request-Start and X-Forwarded-For are believed
+    #[arg(long, env = "JARI_TRUSTED_PROXIES", value_delimiter = ',')]
+    pub trusted_proxies: Option<Vec<IpAddr>>,
+    /// Signs cookies, at least 32 characters; required in production
+    #[arg(long, env = "JARI_SECRET_KEY", hide_env_values = true)]
+    pub secret_key: Option<Secret>,
+    /// Toss Payments' client key
+    #[arg(long, env = "JARI_TOSS_CLIENT_KEY")]
+    pub toss_client_key: Option<String>,
+    /// Toss Payments' secret key
+    #[arg(long, env = "JARI_TOSS_SECRET_KEY", hide_env_values = true)]
+    pub toss_secret_key: Option<Secret>,
+    /// A file that holds Toss Payments' secret key
+    #[arg(long, env = "JARI_TOSS_SECRET_KEY_FILE")]
+    pub toss_secret_key_file: Option<PathBuf>,
+    /// Toss Payments' API [default: https://api.tosspayments.com]
+    #[arg(long, env = "JARI_TOSS_URL")]
+    pub toss_url: Option<String>,
+    /// The page that opens Toss Payments' window; required without the fake gateway
+    #[arg(long, env = "JARI_TOSS_WINDOW_URL")]
+    pub toss_window_url: Option<String>,
+    /// The built pages [default: target/site]
+    #[arg(long, env = "JARI_SITE_ROOT")]
+    pub site_root: Option<String>,
+    /// How long a stopping server lets sent calls finish, ms [default: the gateway timeout + 5000]
+    #[arg(long, env = "JARI_DRAIN_MS")]
+    pub drain_ms: Option<u64>,
+}
+
+macro_rules! or {
+    ($strong:ident, $weak:ident: $($field:ident),* $(,)?) => {
+        Settings { $($field: $strong.$field.or($weak.$field),)* }
+    };
+}
+
+impl Settings {
+    /// These settings, and where one is absent that of `weaker`.
+    #[must_use]
+    pub fn or(self, weaker: Self) -> Self {
+        let strong = self;
+        or!(strong, weaker: database_url, addr, env, public_url, gateways, fake_pg, fakepg_url, pg_cap, pg_reserve,
+            pg_timeout_ms, pg_connect_timeout_ms, response_wait_ms, poll_interval_ms, poll_count, database_wait_ms,
+            pg_confirm_window_ms, pg_authentication_window_ms, order_ttl_ms, deadline_check, resend,
+            resend_ratio, circuit, lanes, rate_limits, lab_workers, trusted_proxies, secret_key,
+            toss_client_key, toss_secret_key, toss_secret_key_file, toss_url, toss_window_url, site_root, drain_ms)
+    }
+}
