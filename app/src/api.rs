@@ -30,6 +30,7 @@ pub(crate) async fn confirm(
     let request = Request::post("/api/payments/confirm")
         .cache(RequestCache::NoStore)
         .header("X-Request-Timeout-Ms", &time_left.get().to_string())
+        .header("X-Request-Id", &request_id())
         .abort_signal(signal)
         .json(body)
         .ok()?;
@@ -45,6 +46,12 @@ pub(crate) async fn confirm(
     let problem = serde_json::from_str::<Problem>(&text).ok();
     let code = problem.and_then(|problem| ProblemCode::parse(&problem.code));
     Some(ConfirmAnswer::Refused { code, retry_after })
+}
+
+/// The id by which this confirm is found in the server's log; it need not be unguessable.
+fn request_id() -> String {
+    let part = || format!("{:06x}", (js_sys::Math::random() * 16_777_216.0) as u32);
+    format!("page-{}{}", part(), part())
 }
 
 /// Asks for the order's state; `tag` is that of the last answer.

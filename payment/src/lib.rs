@@ -35,6 +35,7 @@ pub mod deadline;
 pub mod id;
 pub mod money;
 pub mod order;
+pub mod predict;
 pub mod proof;
 pub mod reach;
 pub mod resend;

@@ -13,11 +13,15 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::changes::OrderCache;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::Gateway;
 use crate::gateway::circuit::Breaker;
 use crate::gateway::slots::Slots;
+use crate::http::guard::RateLimits;
+use crate::lanes::Lanes;
+use crate::pressure::Pressure;
 use crate::store::{OrderRecord, Store};
 
 /// Most inquiries in flight at one gateway: enough to resolve a hundred unknowns in seconds, too few to hurt a slow one.
@@ -91,8 +95,20 @@ pub struct App {
     pub config: Config,
     /// Its clocks.
     pub clock: Clock,
-    /// Its database.
+    /// Its database, for confirms, webhooks and recovery.
     pub store: Arc<dyn Store>,
+    /// The same database, for polls.
+    pub polls: Arc<dyn Store>,
+    /// The same database, for what is only looked at.
+    pub reads: Arc<dyn Store>,
+    /// The orders that shoppers wait for, as last read.
+    pub cache: OrderCache,
+    /// The bounds of each class of requests.
+    pub lanes: Lanes,
+    /// How much is being asked of the process.
+    pub pressure: Pressure,
+    /// What one address or shopper may ask.
+    pub rate_limits: RateLimits,
     /// Its gateways, the first one first choice.
     pub lines: Vec<Arc<Line>>,
     /// Work that outlives its connection.
@@ -121,8 +137,14 @@ impl App {
     /// An order's state as a poll tells it.
     #[must_use]
     pub fn order_state(&self, order: &OrderRecord) -> OrderState {
+        order_state(order, self.poll_after())
+    }
+
+    /// When a page is to ask again, ms: its own step, longer while too many ask.
+    #[must_use]
+    pub fn poll_after(&self) -> u64 {
         let times = self.lines.first().map_or(Times::DEFAULT, |line| line.times);
-        order_state(order, times.page.poll_interval.get())
+        self.pressure.poll_after(times.page.poll_interval).get()
     }
 }
 

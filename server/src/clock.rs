@@ -18,6 +18,15 @@ impl EpochMs {
         )
     }
 
+    /// The moment `span` earlier.
+    #[must_use]
+    pub fn minus(self, span: Millis) -> Self {
+        Self(
+            self.0
+                .saturating_sub(i64::try_from(span.get()).unwrap_or(i64::MAX)),
+        )
+    }
+
     /// How long it is from `earlier` to this; zero when it is not later (clocks may step back).
     #[must_use]
     pub fn since(self, earlier: Self) -> Millis {

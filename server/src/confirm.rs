@@ -12,8 +12,9 @@ use payment::reach::{NotSent, Reach, Reason};
 use payment::time::Millis;
 use payment::wire::{ConfirmRequest, OrderState, ProblemCode};
 use tokio::sync::oneshot;
+use tracing::Instrument as _;
 
-use crate::app::{App, Line, order_state};
+use crate::app::{App, Line};
 use crate::clock::EpochMs;
 use crate::gateway::{ConfirmCall, Told};
 use crate::metrics;
@@ -125,8 +126,9 @@ async fn begin(app: &Arc<App>, confirm: Confirm) -> Progress {
     let first_word = Arc::new(FirstWord::default());
     let (tell, mut told) = oneshot::channel();
     let task = run(Arc::clone(app), confirm, Arc::clone(&first_word), tell);
-    // Safe to drop the caller at any await: the task owns the claim, the send and the record.
-    app.tracker.spawn(task);
+    // Safe to drop the caller at any await: the task owns the claim, the send and the record. Its log lines keep the id of
+    // the request that began it.
+    app.tracker.spawn(task.in_current_span());
     let progress = match tokio::time::timeout(longest, &mut told).await {
         Ok(progress) => progress,
         // The database does not let us say anything about the order, and now nothing will be sent: the page will ask.
@@ -216,7 +218,11 @@ async fn claim(app: &App, confirm: &Confirm) -> Result<Claimed, StoreError> {
         reference: random::attempt_reference(),
         at: app.clock.epoch(),
     };
-    app.store.claim(claim).await
+    let claimed = app.store.claim(claim).await;
+    if let Ok(Claimed::Granted { order, .. }) = &claimed {
+        app.cache.forget(&order.id);
+    }
+    claimed
 }
 
 /// What a claimed attempt needs to be sent. A gateway taken out of the configuration while its window was open can be sent
@@ -254,6 +260,7 @@ async fn settle(
     resent_at: Option<EpochMs>,
 ) -> Answer {
     let recorded = record_until_landed(app, attempt, event, told, resent_at).await;
+    app.cache.forget(&recorded.order.id);
     metrics::payment(recorded.after.attempt.status);
     if let Some(alarm) = recorded.alarm {
         tracing::error!(
@@ -354,13 +361,7 @@ fn refusal(app: &App, claimed: Claimed) -> Answer {
 }
 
 fn repeated(app: &App, order: &OrderRecord, attempt: &AttemptRecord) -> Answer {
-    let times = app
-        .line(&attempt.gateway)
-        .map_or(payment::time::Times::DEFAULT, |line| line.times);
-    answer_of(
-        &attempt.attempt,
-        order_state(order, times.page.poll_interval.get()),
-    )
+    answer_of(&attempt.attempt, app.order_state(order))
 }
 
 /// The code of an order that takes no attempt or confirm.

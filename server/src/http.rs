@@ -10,6 +10,7 @@ use axum_extra::extract::cookie::Key;
 use leptos::config::LeptosOptions;
 use metrics_exporter_prometheus::PrometheusHandle;
 use payment::wire::ProblemCode;
+use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::csrf::CsrfLayer;
 
@@ -19,6 +20,7 @@ pub mod accept;
 mod body;
 mod dev;
 mod forms;
+pub mod guard;
 mod layers;
 mod operations;
 mod orders;
@@ -75,8 +77,20 @@ pub fn router(web: Web) -> Router {
         .method_not_allowed_fallback(|| async {
             problem::Refusal::from(ProblemCode::MethodNotAllowed)
         });
-    pages::mount(api, &web)
+    let routes = pages::mount(api, &web)
+        .layer(from_fn_with_state(web.clone(), guard::rate))
         .layer(from_fn_with_state(web.clone(), layers::request_scope))
+        .layer(from_fn_with_state(web.clone(), guard::lane));
+    let routes = match web.app.config.lab_workers {
+        Some(workers) => {
+            let pool = Arc::new(Semaphore::new(workers as usize));
+            routes.layer(from_fn(move |request, next| {
+                guard::workers(Arc::clone(&pool), request, next)
+            }))
+        }
+        None => routes,
+    };
+    routes
         .layer(CatchPanicLayer::custom(layers::panicked))
         .layer(from_fn(layers::headers))
         .layer(from_fn(layers::observe))

@@ -2,15 +2,21 @@
 //! becomes known), `inbox` (webhooks), then the ports `store` and `gateway`, and `http` around all of it.
 
 pub mod app;
+pub mod changes;
 pub mod clock;
 pub mod config;
 pub mod confirm;
 pub mod gateway;
+pub mod gauges;
 pub mod http;
 pub mod inbox;
+pub mod lanes;
 pub mod metrics;
+pub mod nodes;
+pub mod pressure;
 pub mod random;
 pub mod recovery;
+pub mod report;
 pub mod resolve;
 pub mod serve;
 pub mod store;

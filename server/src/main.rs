@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
+use payment::time::Millis;
 use server::config::{Config, Settings};
+use server::report::{Load, report};
 use server::store::sqlite::SqliteStore;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -23,8 +25,21 @@ enum Command {
     Serve(Given),
     /// Migrates the database and ends.
     Migrate(Given),
-    /// Checks the settings, prints those in force without secrets, and ends.
-    CheckConfig(Given),
+    /// Checks the settings; prints those in force without secrets, the inequalities between them, and what they mean
+    /// under load.
+    CheckConfig {
+        #[command(flatten)]
+        given: Given,
+        /// Confirms a second to predict for
+        #[arg(long, default_value_t = 50.0)]
+        rate: f64,
+        /// How long the gateway takes, ms
+        #[arg(long, default_value_t = 1_000)]
+        delay_ms: u64,
+        /// The share of confirms that may be refused, 0 to 1
+        #[arg(long, default_value_t = 0.0)]
+        target: f64,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -56,10 +71,14 @@ impl Given {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let filter = EnvFilter::try_from_env("JARI_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .init();
+        .with_writer(std::io::stderr);
+    if std::env::var("JARI_LOG_FORMAT").is_ok_and(|format| format == "json") {
+        log.json().init();
+    } else {
+        log.init();
+    }
     // Two TLS libraries' choices must not meet at the first handshake.
     rustls::crypto::aws_lc_rs::default_provider()
         .install_default()
@@ -71,19 +90,35 @@ async fn main() -> anyhow::Result<()> {
             SqliteStore::open(&config.database_url, config.times.database_wait).await?;
             Ok(())
         }
-        Command::CheckConfig(given) => {
-            print_config(&given.check()?);
+        Command::CheckConfig {
+            given,
+            rate,
+            delay_ms,
+            target,
+        } => {
+            let load = Load {
+                rate,
+                delay: Millis::new(delay_ms),
+                target,
+            };
+            print(&report(&given.check()?, load));
             Ok(())
         }
     }
 }
 
 #[expect(clippy::print_stdout, reason = "printing is what the command is for")]
-fn print_config(config: &Config) {
-    println!("{config:#?}");
+fn print(text: &str) {
+    print!("{text}");
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {
+    // A connection is a file: the soft limit of many systems is 1,024, the contract's least is 4,096.
+    match rlimit::increase_nofile_limit(u64::MAX) {
+        Ok(files) if files >= 8_192 => {}
+        Ok(files) => tracing::warn!(files, "few files may be open: connections will be refused"),
+        Err(error) => tracing::warn!(%error, "the limit of open files could not be raised"),
+    }
     let metrics = server::metrics::install().context("installing the metrics")?;
     let stop = CancellationToken::new();
     tokio::spawn(wait_for_signal(stop.clone()));

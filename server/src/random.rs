@@ -40,6 +40,12 @@ pub fn secret() -> String {
     hex::<32>()
 }
 
+/// An id for an exchange that came without one; only for logs.
+#[must_use]
+pub fn request_id() -> String {
+    hex::<8>()
+}
+
 /// A uniform random number, for jitter.
 #[must_use]
 pub fn jitter() -> u32 {

@@ -221,6 +221,7 @@ async fn record(
         .store
         .record(attempt.id, event, evidence, app.late())
         .await?;
+    app.cache.forget(&recorded.order.id);
     if let Some(alarm) = recorded.alarm {
         tracing::error!(
             attempt = attempt.id.0,

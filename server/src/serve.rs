@@ -1,5 +1,7 @@
 //! `jari serve`: opens, recovers, serves, and stops without dropping what was sent.
 
+use std::fs::{File, TryLockError};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -12,15 +14,18 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::{App, Line};
+use crate::changes::OrderCache;
 use crate::clock::Clock;
-use crate::config::{Config, GatewaySettings};
+use crate::config::{Config, GatewaySettings, Switch};
 use crate::gateway::toss::{Toss, TossConfig};
+use crate::http::guard::RateLimits;
 use crate::http::{Web, accept, router};
-use crate::metrics;
+use crate::lanes::Lanes;
+use crate::pressure::Pressure;
 use crate::random;
 use crate::store::Store;
-use crate::store::sqlite::SqliteStore;
-use crate::{inbox, recovery};
+use crate::store::sqlite::{self, SqliteStore};
+use crate::{changes, gauges, inbox, nodes, pressure, recovery};
 
 /// Runs a server until `stop` is cancelled, then drains it.
 ///
@@ -38,6 +43,7 @@ pub async fn run(
     let listener = TcpListener::bind(addr)
         .await
         .with_context(|| format!("listening on {addr}"))?;
+    let _only = only_process(&app.config.database_url)?;
     let interrupted = recovery::interrupt(&app)
         .await
         .context("taking over what was interrupted")?;
@@ -51,11 +57,14 @@ pub async fn run(
     let workers = [
         tokio::spawn(keep_running("recovery", Arc::clone(&app), recovery::run)),
         tokio::spawn(keep_running("inbox", Arc::clone(&app), inbox::run)),
+        tokio::spawn(keep_running("changes", Arc::clone(&app), changes::run)),
+        tokio::spawn(keep_running("pressure", Arc::clone(&app), pressure::run)),
+        tokio::spawn(keep_running("nodes", Arc::clone(&app), nodes::run)),
     ];
     let upkeep = web
         .metrics
         .clone()
-        .map(|handle| tokio::spawn(upkeep(handle)));
+        .map(|handle| tokio::spawn(upkeep(Arc::clone(&app), handle)));
     accept::serve(listener, router(web), app.clock, stop, drain).await;
     // Sent calls may still be in flight with nobody waiting for them: their outcomes are recorded before we leave.
     app.tracker.close();
@@ -74,6 +83,30 @@ pub async fn run(
     Ok(())
 }
 
+/// An SQLite file has one process: another would take over the first one's attempts. The lock ends with the process,
+/// however that ends.
+fn only_process(database_url: &str) -> anyhow::Result<Option<File>> {
+    let Some(path) = sqlite::file_of(database_url) else {
+        return Ok(None);
+    };
+    let mut lock = path.clone().into_os_string();
+    lock.push(".lock");
+    let lock = PathBuf::from(lock);
+    let file = File::create(&lock).with_context(|| format!("opening {}", lock.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => {
+            anyhow::bail!(
+                "another jari uses {}: several nodes need PostgreSQL",
+                path.display()
+            )
+        }
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("locking {}", lock.display()))
+        }
+    }
+}
+
 /// A worker that panicked is started again: what it works on is in the database.
 async fn keep_running<F, W>(name: &'static str, app: Arc<App>, work: W)
 where
@@ -86,9 +119,11 @@ where
     }
 }
 
-async fn upkeep(handle: PrometheusHandle) {
+async fn upkeep(app: Arc<App>, handle: PrometheusHandle) {
     loop {
         tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+        gauges::sample(&app);
+        app.rate_limits.tidy();
         handle.run_upkeep();
     }
 }
@@ -107,11 +142,25 @@ pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result
         .iter()
         .map(|gateway| line(gateway, &config, clock))
         .collect::<anyhow::Result<Vec<_>>>()?;
+    let lanes = config.lanes == Switch::On;
+    let (polls, reads) = if lanes {
+        (store.beside("polls").await, store.beside("reads").await)
+    } else {
+        (Ok(store.clone()), Ok(store.clone()))
+    };
+    let polls: Arc<dyn Store> = Arc::new(polls.context("opening the database for polls")?);
+    let reads: Arc<dyn Store> = Arc::new(reads.context("opening the database for reads")?);
     let store: Arc<dyn Store> = Arc::new(store);
     Ok(Arc::new(App {
+        lanes: Lanes::new(lanes, config.times.cap),
+        pressure: Pressure::default(),
+        rate_limits: RateLimits::default(),
+        cache: OrderCache::default(),
         config,
         clock,
         store,
+        polls,
+        reads,
         lines,
         tracker: TaskTracker::new(),
         stopping,

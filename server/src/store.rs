@@ -11,6 +11,7 @@ use payment::id::{
 };
 use payment::money::Won;
 use payment::order::OrderStatus;
+use payment::time::Millis;
 
 use crate::clock::EpochMs;
 
@@ -377,6 +378,54 @@ pub struct Census {
     pub webhooks_waiting: u64,
 }
 
+/// What a node says of itself as it renews its lease.
+#[derive(Debug, Clone)]
+pub struct Beat {
+    /// The node.
+    pub node: String,
+    /// Now.
+    pub at: EpochMs,
+    /// For how long its slots stay its own.
+    pub lease: Millis,
+    /// Of each gateway: the cap of all nodes, and what it has in flight.
+    pub slots: Vec<HeldSlots>,
+}
+
+/// One gateway's slots as a node holds them.
+#[derive(Debug, Clone)]
+pub struct HeldSlots {
+    /// The gateway.
+    pub gateway: GatewayName,
+    /// The cap of all nodes together.
+    pub cap: u32,
+    /// Confirms that this node has in flight.
+    pub in_flight: u32,
+}
+
+/// One gateway's slots as a node may use them from now on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeSlots {
+    /// The gateway.
+    pub gateway: GatewayName,
+    /// How many.
+    pub slots: u32,
+    /// How many nodes are alive.
+    pub nodes: u32,
+}
+
+/// One pool of connections, for the gauges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolCensus {
+    /// What it is for.
+    pub pool: &'static str,
+    /// Connections at work.
+    pub busy: u32,
+    /// Connections that wait for work.
+    pub idle: u32,
+    /// Most connections.
+    pub most: u32,
+}
+
 /// The database.
 #[async_trait]
 pub trait Store: Send + Sync {
@@ -475,6 +524,22 @@ pub trait Store: Send + Sync {
         now: EpochMs,
     ) -> Result<(), StoreError>;
 
+    /// The changes of orders after a position, oldest first; at most a batch, so read on until there is none.
+    async fn changes_after(&self, position: i64) -> Result<Vec<(i64, OrderId)>, StoreError>;
+    /// The position of the newest change.
+    async fn end_of_changes(&self) -> Result<i64, StoreError>;
+    /// Drops changes from before a moment.
+    async fn sweep_changes(&self, before: EpochMs) -> Result<(), StoreError>;
+
+    /// Whether several nodes may share this database.
+    fn is_shared(&self) -> bool;
+    /// Renews a node's lease and gives it the slots that it may use from now on.
+    async fn beat(&self, beat: Beat) -> Result<Vec<NodeSlots>, StoreError>;
+    /// Ends a node's lease at once: its calls have ended.
+    async fn leave(&self, node: &str, at: EpochMs) -> Result<(), StoreError>;
+
+    /// Its pools of connections.
+    fn pools(&self) -> Vec<PoolCensus>;
     /// The figures for the gauges.
     async fn census(&self) -> Result<Census, StoreError>;
     /// A fact of the installation, stored now if it is not there yet.

@@ -151,7 +151,16 @@ async fn once(
     let begun = Instant::now();
     let outcome = line.gateway.confirm(call).await;
     drop(slot);
-    metrics::slot_hold(line.gateway.name(), begun.elapsed());
+    let held = begun.elapsed();
+    metrics::slot_hold(line.gateway.name(), held);
+    tracing::info!(
+        gateway = %line.gateway.name(),
+        order = %call.gateway_order_id,
+        idempotency_key = %call.idempotency_key,
+        outcome = outcome.label(),
+        held_ms = held.as_millis(),
+        "a confirm was sent"
+    );
     pass.end(&outcome);
     match &outcome {
         ConfirmOutcome::Found(..) | ConfirmOutcome::Refused(_) => {

@@ -71,19 +71,22 @@ impl Drop for Meter {
     }
 }
 
-/// The label of what became of a confirm.
-pub(super) fn confirm_label(outcome: &ConfirmOutcome) -> &'static str {
-    match outcome {
-        ConfirmOutcome::NotSent(_) => "not_sent",
-        ConfirmOutcome::Refused(_) => "refused",
-        ConfirmOutcome::Found(finding, _) => finding_label(finding),
-        ConfirmOutcome::Lost(lost, _) => match lost {
-            Lost::TimedOut => "timed_out",
-            Lost::Reset => "connection_lost",
-            Lost::Unreadable => "unreadable",
-            Lost::Inconclusive => "inconclusive",
-            Lost::InProgress => "in_progress",
-        },
+impl ConfirmOutcome {
+    /// The label in metrics and logs.
+    #[must_use]
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::NotSent(_) => "not_sent",
+            Self::Refused(_) => "refused",
+            Self::Found(finding, _) => finding_label(finding),
+            Self::Lost(lost, _) => match lost {
+                Lost::TimedOut => "timed_out",
+                Lost::Reset => "connection_lost",
+                Lost::Unreadable => "unreadable",
+                Lost::Inconclusive => "inconclusive",
+                Lost::InProgress => "in_progress",
+            },
+        }
     }
 }
 

@@ -196,7 +196,7 @@ impl Gateway for Toss {
         let heard = self.client.post(&path, post, self.pg_timeout).await;
         // The path is fixed and the base was checked, so there always is an address; without one nothing was sent.
         let outcome = outcome::confirmed(call, heard.unwrap_or(wire::Heard::NotConnected));
-        meter.end(meter::confirm_label(&outcome));
+        meter.end(outcome.label());
         outcome
     }
 

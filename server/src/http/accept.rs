@@ -12,6 +12,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
+use metrics::gauge;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +24,7 @@ use crate::clock::Clock;
 /// A request's head must be complete within this (spec section 7).
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most connections at once (spec section 7: at least 4,096).
-const CONNECTIONS: usize = 16_384;
+const CONNECTIONS: u32 = 16_384;
 /// How long a full process, or a failing accept, waits before it looks again.
 const PAUSE: Duration = Duration::from_millis(20);
 /// How long idle connections may take to close when the server stops.
@@ -37,7 +38,8 @@ pub async fn serve(
     stop: CancellationToken,
     drain: Duration,
 ) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let places = Arc::new(Semaphore::new(CONNECTIONS as usize));
+    gauge!("http_connections_max").set(f64::from(CONNECTIONS));
     let graceful = GracefulShutdown::new();
     loop {
         let place = tokio::select! {
@@ -60,7 +62,9 @@ pub async fn serve(
         };
         let connection = connection(stream, peer, router.clone(), clock, &graceful);
         tokio::spawn(async move {
+            gauge!("http_connections").increment(1.0);
             connection.await;
+            gauge!("http_connections").decrement(1.0);
             drop(place);
         });
     }

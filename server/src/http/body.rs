@@ -1,4 +1,6 @@
-//! JSON bodies: read whole and checked before anything is done with them.
+//! JSON bodies: read whole and checked before anything is done with them. A body that drips holds nothing for long.
+
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
@@ -9,6 +11,13 @@ use serde::de::DeserializeOwned;
 
 use super::Web;
 use super::problem::Refusal;
+
+/// A body must be there within this of its head: it is at most 64 KiB.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+fn slow() -> Refusal {
+    Refusal::new(ProblemCode::InvalidRequest).with("the body took longer than 10 s")
+}
 
 /// A JSON body.
 pub(super) struct Json<T>(pub(super) T);
@@ -45,7 +54,10 @@ impl<T: DeserializeOwned> FromRequest<Web> for Form<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, web: &Web) -> Result<Self, Refusal> {
-        let form = axum::extract::Form::<T>::from_request(request, web).await;
+        let form = axum::extract::Form::<T>::from_request(request, web);
+        let form = tokio::time::timeout(BODY_TIMEOUT, form)
+            .await
+            .map_err(|_| slow())?;
         form.map(|form| Self(form.0)).map_err(|rejection| {
             match rejection.into_response().status() {
                 StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(ProblemCode::BodyTooLarge),
@@ -60,8 +72,9 @@ impl<T: DeserializeOwned> FromRequest<Web> for Form<T> {
 
 /// The whole body, within the limit.
 pub(super) async fn read(request: Request, web: &Web) -> Result<Bytes, Refusal> {
-    Bytes::from_request(request, web)
+    tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, web))
         .await
+        .map_err(|_| slow())?
         .map_err(|rejection| match rejection.into_response().status() {
             StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(ProblemCode::BodyTooLarge),
             _ => Refusal::new(ProblemCode::InvalidRequest).with("the body did not arrive whole"),

@@ -9,12 +9,17 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use payment::wire::ProblemCode;
+use tracing::Instrument as _;
 
 use super::Web;
 use super::problem::{Refusal, retry_after};
 use super::shopper;
 use crate::metrics;
+use crate::random;
 use crate::store::Owner;
+
+/// The id by which one exchange is found in the logs of page, proxy and server.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Who asks, in which language: found once, used by pages and API alike.
 #[derive(Debug, Clone)]
@@ -25,7 +30,7 @@ pub(super) struct Scope {
     pub(super) lang: Lang,
 }
 
-/// Puts the [`Scope`] into the request.
+/// Puts the [`Scope`] into the request, and its id into every line that is logged for it, down to the gateway's call.
 pub(super) async fn request_scope(
     State(web): State<Web>,
     mut request: Request,
@@ -34,7 +39,24 @@ pub(super) async fn request_scope(
     let owner = shopper::owner(request.headers(), &web);
     let lang = language(request.headers());
     request.extensions_mut().insert(Scope { owner, lang });
-    next.run(request).await
+    let id = request_id(request.headers());
+    let span = tracing::info_span!("request", %id, method = %request.method());
+    let mut response = next.run(request).instrument(span).await;
+    if let Ok(id) = HeaderValue::try_from(id) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    response
+}
+
+/// The page's own id of the exchange, or a new one. A stranger's text must not make a log line: short word characters only.
+fn request_id(headers: &HeaderMap) -> String {
+    let given = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    let plain = |id: &&str| {
+        (8..=64).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+    };
+    given
+        .filter(plain)
+        .map_or_else(random::request_id, str::to_owned)
 }
 
 /// The language: the shopper's choice, else the first of the browser's that we speak, else Korean.
@@ -125,6 +147,21 @@ pub(super) fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_keeps_its_id_unless_that_could_forge_a_log_line() {
+        let of = |text: &'static str| {
+            request_id(&HeaderMap::from_iter([(
+                REQUEST_ID,
+                HeaderValue::from_static(text),
+            )]))
+        };
+        assert_eq!(of("0192f0c4-7b1e"), "0192f0c4-7b1e");
+        for bad in ["short", "has space in it", "quote\"quote", ""] {
+            assert_ne!(of(bad), bad);
+            assert_eq!(of(bad).len(), 16);
+        }
+    }
 
     #[test]
     fn the_shoppers_choice_outranks_the_browsers_and_korean_is_the_default() {

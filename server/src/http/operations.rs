@@ -9,6 +9,7 @@ use payment::wire::ProblemCode;
 
 use super::Web;
 use super::problem::Refusal;
+use crate::gauges;
 
 pub(super) fn routes() -> Router<Web> {
     Router::new()
@@ -27,6 +28,7 @@ async fn ready(State(web): State<Web>) -> Result<&'static str, Refusal> {
 }
 
 async fn metrics(State(web): State<Web>) -> impl IntoResponse {
+    gauges::sample(&web.app);
     let text = web
         .metrics
         .as_ref()

@@ -21,6 +21,7 @@ use super::layers::Scope;
 use super::problem::Refusal;
 use super::shopper::{Shopper, owner_or_new};
 use crate::app::App;
+use crate::changes;
 use crate::confirm::closed_code;
 use crate::gateway::WindowRequest;
 use crate::random;
@@ -44,7 +45,7 @@ async fn products(
     State(web): State<Web>,
     Extension(scope): Extension<Scope>,
 ) -> Result<JsonBody<Vec<Product>>, Refusal> {
-    let shelf = web.app.store.products().await?;
+    let shelf = web.app.reads.products().await?;
     let index = usize::from(scope.lang == app::text::Lang::En);
     let product = |row: crate::store::ProductRow| Product {
         sku: row.sku,
@@ -131,8 +132,10 @@ async fn poll(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let order = own_order(&web.app, &owner, &id).await?;
-    Ok(state_response(&web.app.order_state(&order), &headers))
+    let missing = || Refusal::new(ProblemCode::OrderNotFound);
+    let id = OrderId::parse(&id).map_err(|_| missing())?;
+    let state = changes::state_of(&web.app, &owner, &id).await?;
+    Ok(state_response(&state.ok_or_else(missing)?, &headers))
 }
 
 /// An order's state with its ETag, or 304 when the page has it already.
@@ -203,8 +206,12 @@ pub(super) async fn open_attempt(
             .plus(line.times.authentication_window)
             .plus(line.times.confirm_window),
     };
-    match app.store.open_attempt(row).await? {
-        Opened::Ready(attempt) => Ok(*attempt),
+    let opened = app.store.open_attempt(row).await?;
+    match opened {
+        Opened::Ready(attempt) => {
+            app.cache.forget(&attempt.order_id);
+            Ok(*attempt)
+        }
         Opened::Closed(closed) => Err(Refusal::new(closed_code(closed))),
     }
 }

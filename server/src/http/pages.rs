@@ -138,7 +138,7 @@ impl PageData for Data {
     fn catalogue(&self) -> Answer<Vec<Card>> {
         let (app, lang) = (Arc::clone(&self.app), self.lang);
         Box::pin(async move {
-            let shelf = app.store.products().await.map_err(unavailable)?;
+            let shelf = app.reads.products().await.map_err(unavailable)?;
             let card = |row: crate::store::ProductRow| Card {
                 sku: row.sku,
                 name: Self::pick(lang, row.name),
@@ -153,7 +153,7 @@ impl PageData for Data {
     fn order(&self, id: OrderId, reference: Option<AttemptReference>) -> Answer<Option<OrderPage>> {
         let (app, owner, lang) = (Arc::clone(&self.app), self.owner.clone(), self.lang);
         Box::pin(async move {
-            let order = app.store.order(&id).await.map_err(unavailable)?;
+            let order = app.polls.order(&id).await.map_err(unavailable)?;
             let Some(order) = order.filter(|order| Some(&order.owner) == owner.as_ref()) else {
                 return Ok(None);
             };
@@ -163,8 +163,8 @@ impl PageData for Data {
             if reference.is_some() && returned.is_none() {
                 return Ok(None);
             }
-            let lines = app.store.lines(&order.id).await.map_err(unavailable)?;
-            let evidence = app.store.evidence(&order.id).await.map_err(unavailable)?;
+            let lines = app.polls.lines(&order.id).await.map_err(unavailable)?;
+            let evidence = app.polls.evidence(&order.id).await.map_err(unavailable)?;
             let gateway_truth = dev::truth(&app, &order).await;
             Ok(Some(order_page(
                 &app,
@@ -190,7 +190,7 @@ impl PageData for Data {
             };
             let skip = (page - 1) * PER_PAGE;
             let mut orders = app
-                .store
+                .reads
                 .orders_of(&owner, skip, PER_PAGE + 1)
                 .await
                 .map_err(unavailable)?;
@@ -198,7 +198,7 @@ impl PageData for Data {
             orders.truncate(PER_PAGE as usize);
             let mut rows = Vec::with_capacity(orders.len());
             for order in orders {
-                let lines = app.store.lines(&order.id).await.map_err(unavailable)?;
+                let lines = app.reads.lines(&order.id).await.map_err(unavailable)?;
                 rows.push(HistoryRow {
                     order_id: order.id.clone(),
                     summary: summary(&lines, lang),

@@ -1,10 +1,11 @@
 //! The embedded database: one writer, several readers, write-ahead log, every commit on disk before it is believed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use metrics::histogram;
 use payment::attempt::{Event, LateSuccess};
 use payment::id::{GatewayName, GatewayOrderId, IdempotencyKey, OrderId, PaymentKey};
 use payment::time::Millis;
@@ -14,27 +15,32 @@ use sqlx::sqlite::{
 use sqlx::{Sqlite, Transaction};
 
 use super::{
-    AttemptId, AttemptRecord, Census, Claim, Claimed, Evidence, EvidenceRow, LineRow,
-    NewAttemptRow, NewOrderRow, NewWebhook, Opened, OrderMade, OrderRecord, Owner, ProductRow,
-    Recorded, Store, StoreError, WebhookEnd, WebhookRow,
+    AttemptId, AttemptRecord, Beat, Census, Claim, Claimed, Evidence, EvidenceRow, LineRow,
+    NewAttemptRow, NewOrderRow, NewWebhook, NodeSlots, Opened, OrderMade, OrderRecord, Owner,
+    PoolCensus, ProductRow, Recorded, Store, StoreError, WebhookEnd, WebhookRow,
 };
 use crate::clock::EpochMs;
 
+mod changes;
 mod claim;
+mod nodes;
 mod orders;
 mod record;
 mod rows;
 mod waiting;
 mod webhooks;
 
-/// How many connections read at once: more would only take turns on the same disk.
-const READERS: u32 = 8;
+/// How many connections of one purpose read at once: more would only take turns on the same disk.
+const READERS: u32 = 4;
 
-/// The SQLite store.
+/// The SQLite store. Clones share the writer; each purpose has readers of its own, so that none can starve another.
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
     writer: SqlitePool,
     readers: SqlitePool,
+    purpose: &'static str,
+    options: SqliteConnectOptions,
+    wait: Duration,
 }
 
 type Tx = Transaction<'static, Sqlite>;
@@ -63,11 +69,26 @@ impl SqliteStore {
                 doing: "migrating",
                 source: Box::new(error),
             })?;
-        let readers = pool(READERS, wait)
-            .connect_with(options.read_only(true).create_if_missing(false))
-            .await
-            .map_err(|error| failed("opening the database to read", error))?;
-        Ok(Self { writer, readers })
+        let options = options.read_only(true).create_if_missing(false);
+        Ok(Self {
+            writer,
+            readers: readers(&options, wait).await?,
+            purpose: "core",
+            options,
+            wait,
+        })
+    }
+
+    /// The same database with readers of its own for a purpose.
+    ///
+    /// # Errors
+    /// [`StoreError`] when they cannot be opened.
+    pub async fn beside(&self, purpose: &'static str) -> Result<Self, StoreError> {
+        Ok(Self {
+            readers: readers(&self.options, self.wait).await?,
+            purpose,
+            ..self.clone()
+        })
     }
 
     /// Opens a database file at `path`.
@@ -85,6 +106,40 @@ impl SqliteStore {
             .begin_with("BEGIN IMMEDIATE")
             .await
             .map_err(|error| failed("taking the writer", error))
+    }
+}
+
+/// The file that an address names; `None` for a database in memory.
+#[must_use]
+pub fn file_of(url: &str) -> Option<PathBuf> {
+    let options = SqliteConnectOptions::from_str(url).ok()?;
+    let file = options.get_filename();
+    let named = !file.as_os_str().is_empty() && !url.contains(":memory:");
+    named.then(|| file.to_owned())
+}
+
+/// Commits, and measures how long that took: it is a write to the disk, and the one queue that all writers share.
+async fn commit(tx: Tx, doing: &'static str) -> Result<(), StoreError> {
+    let begun = Instant::now();
+    let committed = tx.commit().await;
+    histogram!("database_commit_seconds").record(begun.elapsed().as_secs_f64());
+    committed.map_err(|error| failed(doing, error))
+}
+
+async fn readers(options: &SqliteConnectOptions, wait: Duration) -> Result<SqlitePool, StoreError> {
+    pool(READERS, wait)
+        .connect_with(options.clone())
+        .await
+        .map_err(|error| failed("opening the database to read", error))
+}
+
+fn census_of(pool: &'static str, of: &SqlitePool) -> PoolCensus {
+    let idle = u32::try_from(of.num_idle()).unwrap_or(u32::MAX);
+    PoolCensus {
+        pool,
+        busy: of.size().saturating_sub(idle),
+        idle,
+        most: of.options().get_max_connections(),
     }
 }
 
@@ -265,6 +320,38 @@ impl Store for SqliteStore {
         now: EpochMs,
     ) -> Result<(), StoreError> {
         webhooks::end(self.write().await?, webhook, end, now).await
+    }
+
+    async fn changes_after(&self, position: i64) -> Result<Vec<(i64, OrderId)>, StoreError> {
+        changes::after(&self.readers, position).await
+    }
+
+    async fn end_of_changes(&self) -> Result<i64, StoreError> {
+        changes::end(&self.readers).await
+    }
+
+    async fn sweep_changes(&self, before: EpochMs) -> Result<(), StoreError> {
+        changes::sweep(&self.writer, before).await
+    }
+
+    /// One process owns the file.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    async fn beat(&self, beat: Beat) -> Result<Vec<NodeSlots>, StoreError> {
+        nodes::beat(self.write().await?, beat).await
+    }
+
+    async fn leave(&self, node: &str, at: EpochMs) -> Result<(), StoreError> {
+        nodes::leave(self.write().await?, node, at).await
+    }
+
+    fn pools(&self) -> Vec<PoolCensus> {
+        vec![
+            census_of("writer", &self.writer),
+            census_of(self.purpose, &self.readers),
+        ]
     }
 
     async fn census(&self) -> Result<Census, StoreError> {

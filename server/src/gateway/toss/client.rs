@@ -22,6 +22,9 @@ const POOL_IDLE: Duration = Duration::from_secs(15);
 /// Enough idle connections for the cap of a large contract, so that a burst does not connect anew each time.
 const POOL_IDLE_MAX: usize = 256;
 
+/// Toss's id of one exchange.
+const TRACE: &str = "x-tosspayments-trace-id";
+
 /// An HTTP client for one shop at Toss Payments.
 #[derive(Debug)]
 pub(super) struct Client {
@@ -117,6 +120,12 @@ async fn exchange(request: reqwest::RequestBuilder, limit: Millis) -> Heard {
     };
     let status = response.status().as_u16();
     let replayed = is_replay(&response);
+    // What Toss's own people find the call by.
+    let trace = response
+        .headers()
+        .get(TRACE)
+        .and_then(|id| id.to_str().ok());
+    tracing::info!(status, trace, "the gateway answered");
     let body = match tokio::time::timeout_at(deadline, read(response)).await {
         Ok(body) => body,
         Err(_elapsed) => Err(Lost::TimedOut),
@@ -161,7 +170,7 @@ fn is_garbled(error: &reqwest::Error) -> bool {
 fn is_replay(response: &Response) -> bool {
     response
         .headers()
-        .get("x-tosspayments-trace-id")
+        .get(TRACE)
         .is_some_and(|trace| trace.as_bytes().contains(&b','))
 }
 

@@ -9,7 +9,7 @@ use sqlx::Row as _;
 
 use super::record::{add_evidence, move_stock, save_attempt};
 use super::rows;
-use super::{Tx, failed};
+use super::{Tx, commit, failed};
 use crate::clock::EpochMs;
 use crate::store::{
     AttemptId, AttemptRecord, Claim, Claimed, Closed, Evidence, NewAttemptRow, Opened, OrderRecord,
@@ -108,9 +108,7 @@ pub(super) async fn open_attempt(mut tx: Tx, new: NewAttemptRow) -> Result<Opene
         "a payment window was opened",
     )
     .await?;
-    tx.commit()
-        .await
-        .map_err(|error| failed("opening an attempt", error))?;
+    commit(tx, "opening an attempt").await?;
     Ok(Opened::Ready(Box::new(made)))
 }
 
@@ -175,9 +173,7 @@ pub(super) async fn claim(mut tx: Tx, claim: Claim) -> Result<Claimed, StoreErro
         Verdict::Answer(answer) => return Ok(answer),
         Verdict::Take(ready) if ready.window_until <= claim.at => {
             expire(&mut tx, &ready, claim.at).await?;
-            tx.commit()
-                .await
-                .map_err(|error| failed("ending an attempt", error))?;
+            commit(tx, "ending an attempt").await?;
             return Ok(Claimed::Closed(Closed::AttemptExpired));
         }
         Verdict::Take(ready) => *ready,
@@ -213,9 +209,7 @@ pub(super) async fn claim(mut tx: Tx, claim: Claim) -> Result<Claimed, StoreErro
         .ok_or(StoreError::Corrupt {
             what: "claimed order",
         })?;
-    tx.commit()
-        .await
-        .map_err(|error| failed("claiming an attempt", error))?;
+    commit(tx, "claiming an attempt").await?;
     Ok(Claimed::Granted {
         order: Box::new(order),
         attempt: Box::new(attempt),

@@ -8,7 +8,7 @@ use sqlx::sqlite::SqlitePool;
 use sqlx::{Row as _, SqliteConnection};
 
 use super::rows::{order_record, select_attempts, won};
-use super::{Tx, failed};
+use super::{Tx, commit, failed};
 use crate::clock::EpochMs;
 use crate::store::{
     AttemptRecord, EvidenceRow, LineRow, NewOrderRow, OrderMade, OrderRecord, Owner, ProductRow,
@@ -76,9 +76,7 @@ pub(super) async fn make_order(mut tx: Tx, order: NewOrderRow) -> Result<OrderMa
     insert_order(&mut tx, &order, sum, &prices)
         .await
         .map_err(|error| failed("storing an order", error))?;
-    tx.commit()
-        .await
-        .map_err(|error| failed("storing an order", error))?;
+    commit(tx, "storing an order").await?;
     Ok(OrderMade::Made(sum))
 }
 
@@ -236,6 +234,6 @@ pub(super) async fn setting(mut tx: Tx, name: &str, if_absent: &str) -> Result<S
         .fetch_one(&mut *tx)
         .await
         .map_err(|error| failed(doing, error))?;
-    tx.commit().await.map_err(|error| failed(doing, error))?;
+    commit(tx, doing).await?;
     Ok(value)
 }

@@ -7,7 +7,7 @@ use payment::order::OrderStatus;
 use payment::time::Millis;
 
 use super::rows;
-use super::{Tx, failed};
+use super::{Tx, commit, failed};
 use crate::clock::EpochMs;
 use crate::store::{Asked, AttemptId, AttemptRecord, Evidence, OrderRecord, Recorded, StoreError};
 
@@ -39,9 +39,7 @@ pub(super) async fn record(
     if let Some(asked) = &evidence.asked
         && !answers(&mut tx, &stored, &order, asked, evidence.at).await?
     {
-        tx.commit()
-            .await
-            .map_err(|error| failed("passing a hint on", error))?;
+        commit(tx, "passing a hint on").await?;
         return Ok(Recorded {
             before: stored.attempt,
             after: stored,
@@ -80,9 +78,7 @@ pub(super) async fn record(
         .ok_or(StoreError::Corrupt {
             what: "recorded attempt",
         })?;
-    tx.commit()
-        .await
-        .map_err(|error| failed("recording an outcome", error))?;
+    commit(tx, "recording an outcome").await?;
     Ok(Recorded {
         before,
         after,

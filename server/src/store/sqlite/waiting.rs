@@ -5,7 +5,7 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqlitePool;
 
 use super::rows::select_attempts;
-use super::{Tx, failed};
+use super::{Tx, commit, failed};
 use crate::clock::EpochMs;
 use crate::store::{AttemptId, AttemptRecord, Census, StoreError};
 
@@ -124,7 +124,7 @@ pub(super) async fn cancel_key(
             .fetch_one(&mut *tx)
             .await
             .map_err(|error| failed(doing, error))?;
-    tx.commit().await.map_err(|error| failed(doing, error))?;
+    commit(tx, doing).await?;
     IdempotencyKey::parse(&stored).map_err(|_| StoreError::Corrupt { what: "cancel key" })
 }
 

@@ -3,7 +3,7 @@
 use sqlx::Row as _;
 use sqlx::sqlite::SqlitePool;
 
-use super::{Tx, failed};
+use super::{Tx, commit, failed};
 use crate::clock::EpochMs;
 use crate::store::{NewWebhook, StoreError, WebhookEnd, WebhookRow};
 
@@ -87,5 +87,5 @@ pub(super) async fn end(
             .await
             .map_err(|error| failed(doing, error))?;
     }
-    tx.commit().await.map_err(|error| failed(doing, error))
+    commit(tx, doing).await
 }

@@ -1,0 +1,54 @@
+//! Busy and free of every bounded thing, sampled when somebody looks: the resource that runs dry must be visible.
+
+use metrics::gauge;
+use payment::id::GatewayName;
+
+use crate::app::{App, CANCELS, INQUIRIES, Line};
+
+/// Sets the gauges that are not set where they change.
+pub fn sample(app: &App) {
+    for line in &app.lines {
+        of_line(line);
+    }
+    app.lanes.sample();
+    let pools = app.store.pools().into_iter();
+    let pools = pools.chain(app.polls.pools()).chain(app.reads.pools());
+    for census in pools {
+        let state = |state: &'static str, value: u32| {
+            gauge!("db_pool_connections", "pool" => census.pool, "state" => state)
+                .set(f64::from(value));
+        };
+        state("busy", census.busy);
+        state("idle", census.idle);
+        gauge!("db_pool_max", "pool" => census.pool).set(f64::from(census.most));
+    }
+}
+
+fn of_line(line: &Line) {
+    line.breaker.look();
+    let gateway = line.gateway.name();
+    let set = |name: &'static str, value: f64| {
+        gauge!(name, "gateway" => gateway.to_string()).set(value);
+    };
+    let cap = line.slots.cap();
+    let limit = cap.map_or(f64::INFINITY, |_| f64::from(line.slots.limit()));
+    set("pg_cap", cap.map_or(f64::INFINITY, f64::from));
+    set("pg_reserve", f64::from(line.slots.reserve()));
+    places(gateway, "confirm", limit);
+    for (operation, most) in [("inquire", INQUIRIES), ("cancel", CANCELS)] {
+        places(
+            gateway,
+            operation,
+            f64::from(u32::try_from(most).unwrap_or(u32::MAX)),
+        );
+        // They exist before the first call, so that "none" can be told from "not there".
+        gauge!("pg_in_flight", "gateway" => gateway.to_string(), "operation" => operation)
+            .increment(0.0);
+    }
+    gauge!("pg_in_flight", "gateway" => gateway.to_string(), "operation" => "confirm")
+        .increment(0.0);
+}
+
+fn places(gateway: &GatewayName, operation: &'static str, most: f64) {
+    gauge!("pg_places", "gateway" => gateway.to_string(), "operation" => operation).set(most);
+}

@@ -1,0 +1,218 @@
+//! What an exchange must pass before anything is looked at: its lane, and what one address or shopper may ask.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, Method};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use metrics::counter;
+use payment::wire::ProblemCode;
+use tokio::sync::Semaphore;
+
+use super::Web;
+use super::layers::Scope;
+use super::problem::Refusal;
+use crate::config::Switch;
+use crate::lanes::Class;
+use crate::store::Owner;
+
+/// Orders that one address may make a minute, and at once. Mobile carriers put thousands of shoppers behind one address.
+const ORDERS_OF_ADDRESS: (u32, u32) = (300, 100);
+/// Orders that one shopper may make a minute, and at once.
+const ORDERS_OF_SHOPPER: (u32, u32) = (20, 10);
+/// Confirms of one address a minute, and at once.
+const CONFIRMS_OF_ADDRESS: (u32, u32) = (600, 200);
+/// Confirms of one shopper a minute, and at once: a declined card is tried again by hand.
+const CONFIRMS_OF_SHOPPER: (u32, u32) = (30, 10);
+
+/// Holds a request in its lane for as long as it is worked on. A refusal says nothing about any order.
+pub(super) async fn lane(State(web): State<Web>, request: Request, next: Next) -> Response {
+    let get = matches!(*request.method(), Method::GET | Method::HEAD);
+    let Some(class) = Class::of(get, request.uri().path()) else {
+        return next.run(request).await;
+    };
+    let app = &web.app;
+    let wait = app.config.times.database_wait;
+    match app.lanes.enter(class, &app.pressure, wait).await {
+        Some(place) => {
+            let response = next.run(request).await;
+            drop(place);
+            response
+        }
+        None => Refusal::new(ProblemCode::Overloaded).into_response(),
+    }
+}
+
+/// Imitates a server with one thread per request (for measurements): all requests queue for one shared pool, and a worker
+/// stays taken until its answer is made, whether or not anybody still waits for it.
+pub(super) async fn workers(pool: Arc<Semaphore>, request: Request, next: Next) -> Response {
+    let work = tokio::spawn(async move {
+        let worker = pool.acquire_owned().await;
+        let response = next.run(request).await;
+        drop(worker);
+        response
+    });
+    work.await
+        .unwrap_or_else(|_| Refusal::new(ProblemCode::Internal).into_response())
+}
+
+/// How much one address or shopper may ask of what costs something.
+pub struct RateLimits {
+    order_ip: DefaultKeyedRateLimiter<IpAddr>,
+    order_session: DefaultKeyedRateLimiter<Owner>,
+    confirm_ip: DefaultKeyedRateLimiter<IpAddr>,
+    confirm_session: DefaultKeyedRateLimiter<Owner>,
+}
+
+impl Default for RateLimits {
+    fn default() -> Self {
+        let quota = |(minute, burst)| {
+            let some = |n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+            Quota::per_minute(some(minute)).allow_burst(some(burst))
+        };
+        Self {
+            order_ip: RateLimiter::keyed(quota(ORDERS_OF_ADDRESS)),
+            order_session: RateLimiter::keyed(quota(ORDERS_OF_SHOPPER)),
+            confirm_ip: RateLimiter::keyed(quota(CONFIRMS_OF_ADDRESS)),
+            confirm_session: RateLimiter::keyed(quota(CONFIRMS_OF_SHOPPER)),
+        }
+    }
+}
+
+impl RateLimits {
+    /// The limit that an exchange exceeds, by its label. Counts the exchange otherwise.
+    fn exceeded(&self, class: Class, ip: IpAddr, owner: Option<&Owner>) -> Option<&'static str> {
+        let (of_ip, of_session, labels) = match class {
+            Class::Order => (
+                &self.order_ip,
+                &self.order_session,
+                ("order_ip", "order_session"),
+            ),
+            Class::Confirm => (
+                &self.confirm_ip,
+                &self.confirm_session,
+                ("confirm_ip", "confirm_session"),
+            ),
+            Class::Webhook | Class::Poll | Class::Read => return None,
+        };
+        // The shopper first: one that asks too much must not use up what others behind the same address may ask.
+        if owner.is_some_and(|owner| of_session.check_key(owner).is_err()) {
+            return Some(labels.1);
+        }
+        of_ip.check_key(&ip).is_err().then_some(labels.0)
+    }
+
+    /// Drops what is not needed any more.
+    pub fn tidy(&self) {
+        self.order_ip.retain_recent();
+        self.order_session.retain_recent();
+        self.confirm_ip.retain_recent();
+        self.confirm_session.retain_recent();
+    }
+}
+
+/// Refuses an address or a shopper that asks too much; nothing is claimed by a refusal.
+pub(super) async fn rate(State(web): State<Web>, request: Request, next: Next) -> Response {
+    let app = &web.app;
+    if app.config.rate_limits == Switch::Off || request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let peer = peer.map(|info| info.0.ip());
+    let class = Class::of(false, request.uri().path());
+    if let (Some(peer), Some(class)) = (peer, class) {
+        let scope = request.extensions().get::<Scope>();
+        let owner = scope.and_then(|scope| scope.owner.as_ref());
+        let ip = address(peer, request.headers(), &app.config.trusted_proxies);
+        if let Some(limit) = app.rate_limits.exceeded(class, ip, owner) {
+            counter!("rate_limited_total", "limit" => limit).increment(1);
+            return Refusal::new(ProblemCode::RateLimited).into_response();
+        }
+    }
+    next.run(request).await
+}
+
+/// The address that asks: the peer's, or behind trusted proxies the last one that none of them is. An IPv6 customer has a
+/// whole /64, so that counts as one.
+fn address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpAddr]) -> IpAddr {
+    let trusts = |ip: &IpAddr| trusted.contains(&ip.to_canonical());
+    let mut ip = peer;
+    if trusts(&peer) {
+        let forwarded = headers
+            .get_all("x-forwarded-for")
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .filter_map(|part| part.trim().parse::<IpAddr>().ok());
+        let hops: Vec<_> = forwarded.collect();
+        ip = hops
+            .into_iter()
+            .rev()
+            .find(|ip| !trusts(ip))
+            .unwrap_or(peer);
+    }
+    match ip.to_canonical() {
+        IpAddr::V6(ip) => {
+            let mut parts = ip.segments();
+            parts[4..].fill(0);
+            IpAddr::V6(Ipv6Addr::from(parts))
+        }
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn only_a_trusted_proxy_is_believed_about_who_asks() {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            "x-forwarded-for",
+            HeaderValue::from_static("6.6.6.6, 203.0.113.9, 10.0.0.2"),
+        );
+        let trusted = [ip("10.0.0.1"), ip("10.0.0.2")];
+        assert_eq!(
+            address(ip("10.0.0.1"), &headers, &trusted),
+            ip("203.0.113.9")
+        );
+        assert_eq!(
+            address(ip("198.51.100.1"), &headers, &trusted),
+            ip("198.51.100.1")
+        );
+        assert_eq!(
+            address(ip("10.0.0.1"), &HeaderMap::new(), &trusted),
+            ip("10.0.0.1")
+        );
+        let none = HeaderMap::new();
+        assert_eq!(address(ip("2001:db8::1"), &none, &[]), ip("2001:db8::"));
+        assert_eq!(address(ip("::ffff:192.0.2.1"), &none, &[]), ip("192.0.2.1"));
+    }
+
+    #[test]
+    fn one_shopper_is_stopped_before_the_address_that_it_shares() {
+        let limits = RateLimits::default();
+        let (busy, other) = (Owner("a".to_owned()), Owner("b".to_owned()));
+        let exceeded = |owner| limits.exceeded(Class::Confirm, ip("192.0.2.1"), Some(owner));
+        for _ in 0..CONFIRMS_OF_SHOPPER.1 {
+            assert_eq!(exceeded(&busy), None);
+        }
+        for _ in 0..1_000 {
+            assert_eq!(exceeded(&busy), Some("confirm_session"));
+        }
+        assert_eq!(exceeded(&other), None);
+        let poll = limits.exceeded(Class::Poll, ip("192.0.2.1"), Some(&busy));
+        assert_eq!(poll, None);
+    }
+}

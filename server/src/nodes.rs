@@ -1,0 +1,90 @@
+//! This process among the nodes that share one database: its lease, and its share of each gateway's cap.
+//!
+//! A node that comes waits until the others have shrunk; a dead node's share stays its own until its lease ends, because
+//! the gateway may still be working on its calls. A node that cannot renew its lease sends nothing from the moment on at
+//! which a call could outlast it.
+
+use std::sync::Arc;
+
+use metrics::gauge;
+use payment::share::reserve_of;
+use payment::time::Millis;
+
+use crate::app::App;
+use crate::random;
+use crate::store::{Beat, HeldSlots, StoreError};
+
+/// How often the lease is renewed. A new node's share comes within two of these.
+const BEAT: Millis = Millis::from_secs(1);
+
+/// Renews the lease until the server stops; with a database of its own there is nothing to divide.
+pub async fn run(app: Arc<App>) {
+    if !app.store.is_shared() {
+        gauge!("nodes_alive").set(1.0);
+        return app.stopping.cancelled().await;
+    }
+    divide(&app, &random::secret()).await;
+}
+
+async fn divide(app: &App, node: &str) {
+    let mut renewed = None;
+    // Until a share is granted there is none.
+    for line in &app.lines {
+        line.slots.set_share(0, 0);
+    }
+    // A stopping node keeps its slots until its calls have ended: the lease runs out by itself.
+    loop {
+        let began = app.clock.now();
+        match beat(app, node).await {
+            Ok(()) => renewed = Some(began),
+            Err(error) => tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the node's lease could not be renewed"
+            ),
+        }
+        for line in &app.lines {
+            let safe = line.times.node_lease.less(line.times.pg_timeout);
+            let since = renewed.map(|at| app.clock.now().less(at));
+            if since.is_none_or(|since| since.plus(BEAT) > safe) {
+                line.slots.set_share(0, 0);
+            }
+        }
+        if app.stopping.is_cancelled() && app.lines.iter().all(|line| line.slots.in_flight() == 0) {
+            break;
+        }
+        tokio::time::sleep(BEAT.to_duration()).await;
+    }
+    if let Err(error) = app.store.leave(node, app.clock.epoch()).await {
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "the node's lease ends by itself"
+        );
+    }
+}
+
+/// Renews the lease once and takes the share that was granted.
+async fn beat(app: &App, node: &str) -> Result<(), StoreError> {
+    let held = |line: &Arc<crate::app::Line>| {
+        Some(HeldSlots {
+            gateway: line.gateway.name().clone(),
+            cap: line.slots.cap()?,
+            in_flight: line.slots.in_flight(),
+        })
+    };
+    let lease = app.lines.iter().map(|line| line.times.node_lease).max();
+    let beat = Beat {
+        node: node.to_owned(),
+        at: app.clock.epoch(),
+        lease: lease.unwrap_or_default(),
+        slots: app.lines.iter().filter_map(held).collect(),
+    };
+    for granted in app.store.beat(beat).await? {
+        gauge!("nodes_alive").set(f64::from(granted.nodes));
+        if let Some(line) = app.line(&granted.gateway) {
+            let cap = line.slots.cap().unwrap_or(0);
+            let reserve = reserve_of(line.times.reserve, cap, granted.slots);
+            line.slots.set_share(granted.slots, reserve);
+        }
+    }
+    Ok(())
+}

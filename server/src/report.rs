@@ -1,0 +1,215 @@
+//! What `jari check-config` prints: the settings in force, the inequalities that hold, and what they mean under load.
+
+use std::fmt::Write as _;
+
+use payment::predict::{cap_needed, in_flight, longest_hold, refused_share, resend_room};
+use payment::time::{Millis, Times};
+
+use crate::config::Config;
+
+/// Under which load to predict.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    /// Confirms a second.
+    pub rate: f64,
+    /// How long the gateway takes.
+    pub delay: Millis,
+    /// The share of confirms that may be refused, 0 to 1.
+    pub target: f64,
+}
+
+/// The whole report, for people. Secrets are masked by their type.
+#[must_use]
+pub fn report(config: &Config, load: Load) -> String {
+    let mut text = String::new();
+    settings(&mut text, config);
+    inequalities(&mut text, &config.times);
+    predictions(&mut text, &config.times, load);
+    text
+}
+
+fn line(text: &mut String, name: &str, value: &dyn std::fmt::Display) {
+    // Writing into a string cannot fail.
+    let _ = writeln!(text, "  {name:<28} {value}");
+}
+
+fn settings(text: &mut String, config: &Config) {
+    let times = &config.times;
+    text.push_str("Settings in force\n");
+    line(text, "environment", &format!("{:?}", config.env));
+    line(text, "database", &database(&config.database_url));
+    line(text, "listens on", &config.addr);
+    for gateway in &config.gateways {
+        line(
+            text,
+            "gateway",
+            &format!("{} at {}", gateway.name, gateway.base_url),
+        );
+    }
+    line(text, "cap", &count(times.cap));
+    line(text, "reserve", &times.reserve);
+    line(text, "resend", &format!("{:?}", config.resend));
+    line(text, "resend ratio", &ratio(config.resend_per_mille));
+    line(text, "circuit", &format!("{:?}", config.circuit));
+    line(
+        text,
+        "deadline check",
+        &format!("{:?}", config.deadline_check),
+    );
+    line(text, "lanes", &format!("{:?}", config.lanes));
+    line(text, "rate limits", &format!("{:?}", config.rate_limits));
+    line(text, "response wait", &times.page.response_wait);
+    let polls = format!("{} x {}", times.page.poll_count, times.page.poll_interval);
+    line(text, "polls", &polls);
+    line(text, "total wait", &times.total_wait());
+    line(text, "PG timeout", &times.pg_timeout);
+    line(text, "PG connect timeout", &times.pg_connect_timeout);
+    line(text, "PG confirm window", &times.confirm_window);
+    line(text, "database wait", &times.database_wait);
+    line(text, "node lease", &times.node_lease);
+}
+
+/// Without whatever a URL may carry of users and passwords.
+fn database(url: &str) -> String {
+    match url.rsplit_once('@') {
+        Some((before, after)) => {
+            let scheme = before.split_once("://").map_or("", |(scheme, _)| scheme);
+            format!("{scheme}://***@{after}")
+        }
+        None => url.to_owned(),
+    }
+}
+
+fn count(cap: Option<u32>) -> String {
+    cap.map_or_else(|| "off".to_owned(), |cap| cap.to_string())
+}
+
+fn ratio(per_mille: Option<u32>) -> String {
+    per_mille.map_or_else(
+        || "off".to_owned(),
+        |per_mille| format!("{} %", f64::from(per_mille) / 10.0),
+    )
+}
+
+/// They hold, or the server had refused to start.
+fn inequalities(text: &mut String, times: &Times) {
+    text.push_str("\nInequalities, all checked\n");
+    let total = times.total_wait();
+    let needed = times
+        .database_wait
+        .times(2)
+        .plus(times.pg_timeout)
+        .plus(Millis::new(1_000));
+    let mut holds = |left: &str, a: String, sign: &str, right: &str, b: String| {
+        let _ = writeln!(text, "  {left} ({a}) {sign} {right} ({b})");
+    };
+    holds(
+        "total wait",
+        total.to_string(),
+        ">=",
+        "2 x database wait + PG timeout + 1000 ms",
+        needed.to_string(),
+    );
+    holds(
+        "response wait",
+        times.page.response_wait.to_string(),
+        "<",
+        "total wait",
+        total.to_string(),
+    );
+    holds(
+        "reserve",
+        times.reserve.to_string(),
+        "<",
+        "cap",
+        count(times.cap),
+    );
+    holds(
+        "node lease",
+        times.node_lease.to_string(),
+        ">=",
+        "PG timeout + 5000 ms",
+        times.pg_timeout.plus(Millis::from_secs(5)).to_string(),
+    );
+}
+
+fn predictions(text: &mut String, times: &Times, load: Load) {
+    let Load {
+        rate,
+        delay,
+        target,
+    } = load;
+    // A call holds its slot until it is answered or given up.
+    let hold = delay.min(times.pg_timeout);
+    let _ = writeln!(
+        text,
+        "\nPredictions at {rate} confirms/s and a PG that takes {delay}"
+    );
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    line(
+        text,
+        "in flight without a cap",
+        &format!("{:.1}", in_flight(rate, hold)),
+    );
+    line(
+        text,
+        "refused by the cap",
+        &percent(refused_share(rate, hold, times.cap)),
+    );
+    let name = format!("cap for at most {}", percent(target));
+    line(text, &name, &cap_needed(rate, hold, target));
+    let longest =
+        longest_hold(rate, times.cap).map_or_else(|| "none".to_owned(), |ms| ms.to_string());
+    line(text, "longest hold, none refused", &longest);
+    let room = times.cap.map_or_else(
+        || "always".to_owned(),
+        |cap| {
+            format!(
+                "while at most {} of the cap is in use",
+                percent(resend_room(cap, times.reserve))
+            )
+        },
+    );
+    line(text, "resends", &room);
+    if delay > times.pg_timeout {
+        text.push_str("  The PG takes longer than its timeout: every confirm becomes unknown.\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Environment, Settings};
+    use crate::gateway::secret::Secret;
+
+    #[test]
+    fn the_report_shows_settings_inequalities_and_predictions_and_no_secret() {
+        let settings = Settings {
+            env: Some(Environment::Development),
+            secret_key: Some(Secret::new("0123456789abcdef0123456789abcdef")),
+            toss_secret_key: Some(Secret::new("test_sk_hush")),
+            ..Settings::default()
+        };
+        let config = Config::check(settings).unwrap();
+        let load = Load {
+            rate: 50.0,
+            delay: Millis::from_secs(5),
+            target: 0.01,
+        };
+        let text = report(&config, load);
+        for part in [
+            "total wait (65000 ms) >= 2 x database wait + PG timeout + 1000 ms (65000 ms)",
+            "reserve (4) < cap (40)",
+            "node lease (65000 ms) >= PG timeout + 5000 ms (65000 ms)",
+            "resend                       Budget",
+            "refused by the cap           84.0 %",
+            "cap for at most 1.0 %        248",
+            "longest hold, none refused   800 ms",
+            "while at most 90.0 % of the cap is in use",
+        ] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+        assert!(!text.contains("hush") && !text.contains("0123456789abcdef"));
+        assert_eq!(database("postgres://a:b@c/d"), "postgres://***@c/d");
+    }
+}
