@@ -191,6 +191,14 @@ pub enum Alarm {
 }
 
 impl Alarm {
+    /// Every alarm.
+    pub const ALL: [Self; 4] = [
+        Self::WrongAmount,
+        Self::LateSuccess,
+        Self::Conflict,
+        Self::CancelRefused,
+    ];
+
     /// The stable name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

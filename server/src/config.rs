@@ -123,32 +123,7 @@ impl Config {
                 .clone()
                 .unwrap_or_else(|| "http://127.0.0.1:3900".to_owned())
         });
-        match given.public_url.as_deref() {
-            None if production => return Err(ConfigError::Missing("JARI_PUBLIC_URL")),
-            // Without TLS no browser keeps the shopper's cookie.
-            Some(url) if production && !is_secure_origin(url) => {
-                return Err(bad(
-                    "JARI_PUBLIC_URL",
-                    "must be https://host without a path (http only for this machine)",
-                ));
-            }
-            Some(_) | None => {}
-        }
-        // The value stays unsaid: another database's address may hold a password.
-        if given
-            .database_url
-            .as_deref()
-            .is_some_and(|url| !url.starts_with("sqlite:"))
-        {
-            return Err(bad("DATABASE_URL", "must begin with sqlite:"));
-        }
-        match &given.secret_key {
-            None if production => return Err(ConfigError::Missing("JARI_SECRET_KEY")),
-            Some(key) if key.expose().len() < 32 => {
-                return Err(bad("JARI_SECRET_KEY", "must have at least 32 characters"));
-            }
-            Some(_) | None => {}
-        }
+        check_texts(&given, production)?;
         Ok(Self {
             database_url: given
                 .database_url
@@ -194,6 +169,37 @@ impl Config {
     pub fn is_development(&self) -> bool {
         self.env == Environment::Development
     }
+}
+
+/// Checks what must be there, and what would only fail later.
+fn check_texts(given: &Settings, production: bool) -> Result<(), ConfigError> {
+    match given.public_url.as_deref() {
+        None if production => return Err(ConfigError::Missing("JARI_PUBLIC_URL")),
+        // Without TLS no browser keeps the shopper's cookie.
+        Some(url) if production && !is_secure_origin(url) => {
+            return Err(bad(
+                "JARI_PUBLIC_URL",
+                "must be https://host without a path (http only for this machine)",
+            ));
+        }
+        Some(_) | None => {}
+    }
+    // The value stays unsaid: another database's address may hold a password.
+    if given
+        .database_url
+        .as_deref()
+        .is_some_and(|url| !url.starts_with("sqlite:"))
+    {
+        return Err(bad("DATABASE_URL", "must begin with sqlite:"));
+    }
+    match &given.secret_key {
+        None if production => return Err(ConfigError::Missing("JARI_SECRET_KEY")),
+        Some(key) if key.expose().len() < 32 => {
+            return Err(bad("JARI_SECRET_KEY", "must have at least 32 characters"));
+        }
+        Some(_) | None => {}
+    }
+    Ok(())
 }
 
 /// An origin that a browser keeps secure cookies for: TLS, or this very machine.

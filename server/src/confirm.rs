@@ -263,6 +263,7 @@ async fn settle(
     app.cache.forget(&recorded.order.id);
     metrics::payment(recorded.after.attempt.status);
     if let Some(alarm) = recorded.alarm {
+        metrics::alarm(alarm);
         tracing::error!(
             attempt = attempt.id.0,
             alarm = alarm.as_str(),

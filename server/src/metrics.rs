@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use metrics::{counter, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
-use payment::attempt::AttemptStatus;
+use payment::attempt::{Alarm, AttemptStatus};
 use payment::id::GatewayName;
 use payment::reach::NotSent;
 use payment::resend::Decision;
@@ -14,9 +14,10 @@ use crate::clock::EpochMs;
 use crate::resolve::Look;
 use crate::store::Census;
 
-/// Seconds: from a local answer to beyond the gateway timeout.
-const BUCKETS: [f64; 14] = [
-    0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 30.0, 65.0,
+/// Seconds: from a commit to beyond the gateway timeout.
+const BUCKETS: [f64; 17] = [
+    0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0,
+    30.0, 65.0,
 ];
 
 /// Installs the process-wide recorder.
@@ -51,6 +52,7 @@ pub fn recovery(look: Look) {
         Look::Resolved => "resolved",
         Look::NotYet => "not_yet",
         Look::Silent => "no_answer",
+        Look::Refused => "cancel_refused",
     };
     counter!("recovery_runs_total", "result" => result).increment(1);
 }
@@ -64,6 +66,34 @@ pub fn webhook(gateway: &GatewayName, result: &'static str) {
 /// How long a webhook's sender waited for our answer.
 pub fn webhook_duration(span: Millis) {
     histogram!("webhook_duration_seconds").record(span.to_duration().as_secs_f64());
+}
+
+/// Registers what may never happen, so that "never" can be told from "not there".
+pub fn register(gateway: &GatewayName) {
+    let gateway = || gateway.to_string();
+    for why in [
+        NotSent::Cap,
+        NotSent::Circuit,
+        NotSent::Deadline,
+        NotSent::Connect,
+    ] {
+        counter!("pg_not_sent_total", "gateway" => gateway(), "reason" => why.label()).increment(0);
+    }
+    for decision in Decision::ALL {
+        counter!("pg_resend_total", "gateway" => gateway(), "decision" => decision.label())
+            .increment(0);
+    }
+    for status in AttemptStatus::ALL {
+        counter!("payments_total", "status" => status.as_str()).increment(0);
+    }
+    for alarm in Alarm::ALL {
+        counter!("payments_alarm_total", "alarm" => alarm.as_str()).increment(0);
+    }
+}
+
+/// Something about money that needs an operator's eye.
+pub fn alarm(alarm: Alarm) {
+    counter!("payments_alarm_total", "alarm" => alarm.as_str()).increment(1);
 }
 
 /// What was decided about a lost confirm.

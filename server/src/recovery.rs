@@ -36,7 +36,9 @@ type Asking = Arc<Mutex<HashSet<AttemptId>>>;
 /// [`StoreError`]; the server must not start then.
 pub async fn interrupt(app: &App) -> Result<usize, StoreError> {
     let left = interrupt_before(app, EpochMs(i64::MAX)).await?;
-    app.store.rearm(app.clock.epoch()).await?;
+    let now = app.clock.epoch();
+    app.store.rearm(now).await?;
+    metrics::census(app.store.census().await?, now);
     Ok(left)
 }
 

@@ -24,6 +24,8 @@ pub enum Look {
     NotYet,
     /// The gateway did not answer.
     Silent,
+    /// The gateway refused to give money back: the record has set a look much later.
+    Refused,
 }
 
 /// What a look came to, and the row as the look last knew it.
@@ -74,6 +76,9 @@ async fn ask_later(
     looked: &Looked,
     lease: EpochMs,
 ) -> Result<(), StoreError> {
+    if looked.look == Look::Refused {
+        return Ok(());
+    }
     let row = &looked.row;
     let moved = row.attempt.status != attempt.attempt.status;
     // What a record set stays, but for a cancel that was tried at once and did not come to its end.
@@ -165,8 +170,14 @@ async fn ask(
     let event = Event::Found(finding, Source::Inquiry);
     let recorded = record(app, attempt, event, ("inquiry", asked), &told).await?;
     match recorded.after.attempt.status {
-        AttemptStatus::Mischarged => demand_back(app, line, recorded.after, asked).await,
-        AttemptStatus::CancelRequested => give_back(app, line, recorded.after, asked).await,
+        AttemptStatus::Mischarged => {
+            let asked = asked.holding(&recorded.after);
+            demand_back(app, line, recorded.after, &asked).await
+        }
+        AttemptStatus::CancelRequested => {
+            let asked = asked.holding(&recorded.after);
+            give_back(app, line, recorded.after, &asked).await
+        }
         _ => {
             let same = recorded.after.attempt == recorded.before;
             let look = if same { Look::NotYet } else { Look::Resolved };
@@ -223,6 +234,7 @@ async fn record(
         .await?;
     app.cache.forget(&recorded.order.id);
     if let Some(alarm) = recorded.alarm {
+        metrics::alarm(alarm);
         tracing::error!(
             attempt = attempt.id.0,
             alarm = alarm.as_str(),
@@ -252,7 +264,8 @@ async fn demand_back(
         .amount;
     let event = Event::CancelAsked(charge.less(attempt.attempt.canceled));
     let recorded = record(app, &attempt, event, ("cancel", asked), &Told::default()).await?;
-    give_back(app, line, recorded.after, asked).await
+    let asked = asked.holding(&recorded.after);
+    give_back(app, line, recorded.after, &asked).await
 }
 
 /// Makes the cancel that is owed: with the key that was fixed for it, so that a crash or a lost answer repeats the same.
@@ -323,7 +336,10 @@ async fn give_back(
             app.store
                 .cancel_key(attempt.id, random::idempotency_key("cancel"), true)
                 .await?;
-            not_yet(recorded.after)
+            Ok(Looked {
+                look: Look::Refused,
+                row: recorded.after,
+            })
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::gateway::toss::{Toss, TossConfig};
 use crate::http::guard::RateLimits;
 use crate::http::{Web, accept, router};
 use crate::lanes::Lanes;
+use crate::metrics;
 use crate::pressure::Pressure;
 use crate::random;
 use crate::store::Store;
@@ -182,6 +183,7 @@ fn line(settings: &GatewaySettings, config: &Config, clock: Clock) -> anyhow::Re
         confirm_window: config.times.confirm_window,
     })
     .with_context(|| format!("setting up the gateway {}", settings.name))?;
+    metrics::register(&settings.name);
     Ok(Arc::new(Line::new(Arc::new(toss), config, clock)))
 }
 

@@ -270,6 +270,17 @@ pub struct Asked {
     pub lease: EpochMs,
 }
 
+impl Asked {
+    /// The same question, after a record of the asker's own has set the row's next look: that is no newer hint.
+    #[must_use]
+    pub fn holding(&self, row: &AttemptRecord) -> Self {
+        Self {
+            lease: row.ask_at.unwrap_or(self.lease),
+            ..self.clone()
+        }
+    }
+}
+
 /// Where a piece of evidence comes from, and what was literally said.
 #[derive(Debug, Clone)]
 pub struct Evidence {

@@ -25,7 +25,8 @@ async fn booked_and_lost_answers_are_unknown_and_then_paid() {
         json!({"body": "html"}),
     ];
     for case in cases {
-        let shop = Shop::open().await;
+        // One send, and what becomes of it.
+        let shop = Shop::with(&[("JARI_RESEND", "off")]).await;
         let mut silent = case.clone();
         silent["webhooks"] = json!({"drop": 1.0});
         shop.set(silent).await;
@@ -155,6 +156,7 @@ async fn a_silent_gateway_frees_its_slot_at_the_timeout_and_the_truth_comes_when
         ("JARI_PG_TIMEOUT_MS", "800"),
         ("JARI_PG_CAP", "1"),
         ("JARI_PG_RESERVE", "0"),
+        ("JARI_RESEND", "off"),
     ];
     let shop = Shop::with(&env).await;
     shop.set(json!({"hang": {"when": "after", "ms": 60_000}, "webhooks": {"drop": 1.0}}))
@@ -225,7 +227,8 @@ async fn not_found_right_after_a_lost_answer_proves_nothing() {
 
 #[tokio::test]
 async fn when_a_silent_gateway_answers_again_everything_that_waited_is_asked_about() {
-    let shop = Shop::with(&[("JARI_PG_TIMEOUT_MS", "600")]).await;
+    let env = [("JARI_PG_TIMEOUT_MS", "600"), ("JARI_CIRCUIT", "off")];
+    let shop = Shop::with(&env).await;
     let lost = json!({"loss": {"when": "after"}, "webhooks": {"drop": 1.0}});
     shop.set(lost).await;
     let mut orders = Vec::new();
@@ -327,7 +330,8 @@ async fn every_listed_doubt_is_asked_about() {
         (400, "A_CODE_NOBODY_LISTED"),
         (418, "REJECT_CARD_COMPANY"),
     ];
-    let shop = Shop::open().await;
+    // So many doubts in a row are what the circuit is for.
+    let shop = Shop::with(&[("JARI_CIRCUIT", "off")]).await;
     for (status, code) in codes {
         shop.set(json!({"error": {"status": status, "code": code, "when": "after"}, "webhooks": {"drop": 1.0}})).await;
         let order = shop.order("mug", 1).await;

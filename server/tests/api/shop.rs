@@ -5,6 +5,7 @@
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use fakepg::scenario::Scenario;
@@ -80,9 +81,18 @@ impl Reply {
     }
 }
 
+/// A port that nothing listens on. Below those that the system gives to outgoing connections, so that no connection of
+/// another test takes it before the server does.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("its address").port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let spread = (std::process::id() * 7 + n) % 12_000;
+        let port = 20_000 + u16::try_from(spread).expect("below 12,000");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 pub(crate) fn scenario(json: &Value) -> Scenario {
@@ -338,15 +348,41 @@ impl Shop {
         self.pg.ledger().calls.confirm.received
     }
 
+    pub(crate) async fn metrics(&self) -> String {
+        let answer = self.get("/metrics").send().await.expect("an answer");
+        answer.text().await.expect("text")
+    }
+
+    /// Waits until a metric has this value.
+    pub(crate) async fn until_metric(&self, start: &str, value: f64) {
+        let started = Instant::now();
+        loop {
+            let now = self.metric(start).await;
+            if (now - value).abs() < 1e-9 {
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "{start} stays {now}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until one lost answer was decided about like this.
+    pub(crate) async fn until_decided(&self, decision: &str) {
+        let metric = format!("pg_resend_total{{gateway=\"toss\",decision=\"{decision}\"}}");
+        self.until_metric(&metric, 1.0).await;
+    }
+
+    /// Starts a second process on the same database, elsewhere, and waits for it to end.
+    pub(crate) async fn second_process(&self) -> std::process::ExitStatus {
+        let mut env = self.env.clone();
+        env.push(("JARI_ADDR".to_owned(), format!("127.0.0.1:{}", free_port())));
+        let mut process = launch(&env);
+        let wait = tokio::task::spawn_blocking(move || process.wait());
+        wait.await.expect("a thread").expect("it ends")
+    }
+
     pub(crate) async fn metric(&self, start: &str) -> f64 {
-        let text = self
-            .get("/metrics")
-            .send()
-            .await
-            .expect("an answer")
-            .text()
-            .await
-            .expect("text");
+        let text = self.metrics().await;
         let line = text.lines().find(|line| line.starts_with(start));
         line.and_then(|line| line.rsplit(' ').next())
             .and_then(|value| value.parse().ok())

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::shop::Shop;
+use crate::shop::{Order, Shop};
 
 async fn hook(shop: &Shop, id: Option<&str>, body: Value) -> u16 {
     let request = shop.post("/webhooks/toss").json(&body);
@@ -131,22 +131,26 @@ async fn money_given_back_at_the_gateways_desk_is_learned() {
     shop.end().await;
 }
 
-#[tokio::test]
-async fn a_late_charge_is_learned_though_the_first_question_about_it_was_not_answered() {
-    let short = [
-        ("JARI_PG_CONFIRM_WINDOW_MS", "300"),
-        ("JARI_PG_TIMEOUT_MS", "600"),
-        ("JARI_DATABASE_WAIT_MS", "200"),
-    ];
-    let shop = Shop::with(&short).await;
+/// Times that end a doubt soon, so that a late charge can be made.
+const SHORT: [(&str, &str); 3] = [
+    ("JARI_PG_CONFIRM_WINDOW_MS", "300"),
+    ("JARI_PG_TIMEOUT_MS", "600"),
+    ("JARI_DATABASE_WAIT_MS", "200"),
+];
+
+/// An order whose attempt has failed because nothing was ever booked; `key` can still be charged at the gateway.
+async fn failed_by_the_clock(shop: &Shop) -> (Order, String) {
     // Nothing is booked and the payment stays "in progress" at the gateway: failed when the settling time is over.
     shop.set(json!({"loss": {"when": "before"}})).await;
     let order = shop.order("mug", 1).await;
     let key = shop.key(&order.id, order.amount);
     shop.confirm(&order, &key).await;
     shop.until_attempt(&order, "failed").await;
-    // Now it is charged after all, and every question is met with silence.
-    shop.set(json!({"webhooks": {"drop": 1.0}})).await;
+    (order, key)
+}
+
+/// The gateway charges it after all, by a confirm that is not ours.
+async fn charge_late(shop: &Shop, order: &Order, key: &str) {
     let late = shop
         .client
         .post(format!("{}/v1/payments/confirm", shop.pg.url()))
@@ -156,6 +160,15 @@ async fn a_late_charge_is_learned_though_the_first_question_about_it_was_not_ans
         .await
         .expect("an answer");
     assert_eq!(late.status(), 200);
+}
+
+#[tokio::test]
+async fn a_late_charge_is_learned_though_the_first_question_about_it_was_not_answered() {
+    let shop = Shop::with(&SHORT).await;
+    let (order, key) = failed_by_the_clock(&shop).await;
+    // Now it is charged after all, and every question is met with silence.
+    shop.set(json!({"webhooks": {"drop": 1.0}})).await;
+    charge_late(&shop, &order, &key).await;
     shop.set(json!({"operations": ["get"], "error": {"status": 503}}))
         .await;
     let word = json!({"data": {"paymentKey": key, "orderId": order.id, "status": "DONE"}});
@@ -174,28 +187,11 @@ async fn a_late_charge_is_learned_though_the_first_question_about_it_was_not_ans
 
 #[tokio::test]
 async fn a_cancel_that_is_owed_is_made_though_its_first_try_met_a_busy_gateway() {
-    let short = [
-        ("JARI_PG_CONFIRM_WINDOW_MS", "300"),
-        ("JARI_PG_TIMEOUT_MS", "600"),
-        ("JARI_DATABASE_WAIT_MS", "200"),
-    ];
-    let shop = Shop::with(&short).await;
-    shop.set(json!({"loss": {"when": "before"}})).await;
-    let order = shop.order("mug", 1).await;
-    let key = shop.key(&order.id, order.amount);
-    shop.confirm(&order, &key).await;
-    shop.until_attempt(&order, "failed").await;
+    let shop = Shop::with(&SHORT).await;
+    let (order, key) = failed_by_the_clock(&shop).await;
     shop.set(json!({"operations": ["cancel"], "error": {"status": 503}}))
         .await;
-    let late = shop
-        .client
-        .post(format!("{}/v1/payments/confirm", shop.pg.url()))
-        .basic_auth("test_sk_fake", Some(""))
-        .json(&json!({"paymentKey": key, "orderId": order.id, "amount": order.amount}))
-        .send()
-        .await
-        .expect("an answer");
-    assert_eq!(late.status(), 200);
+    charge_late(&shop, &order, &key).await;
     shop.until_ledger(|ledger| ledger.calls.cancel.received >= 1)
         .await;
     let state = shop.poll(&order).await;
@@ -204,4 +200,28 @@ async fn a_cancel_that_is_owed_is_made_though_its_first_try_met_a_busy_gateway()
     shop.set(json!({})).await;
     shop.until_attempt(&order, "canceled").await;
     shop.end().await;
+}
+
+#[tokio::test]
+async fn a_cancel_that_the_gateway_refuses_is_not_repeated_at_once() {
+    let shop = Shop::with(&SHORT).await;
+    let (order, key) = failed_by_the_clock(&shop).await;
+    let refused = json!({"status": 403, "code": "NOT_CANCELABLE_PAYMENT"});
+    shop.set(json!({"operations": ["cancel"], "error": refused}))
+        .await;
+    charge_late(&shop, &order, &key).await;
+    shop.until_attempt(&order, "failed").await;
+    shop.until_ledger(|ledger| ledger.calls.cancel.received >= 1)
+        .await;
+    // Far more time than a look takes: a loop without back-off would ask and cancel hundreds of times.
+    let word =
+        || json!({"data": {"paymentKey": "another", "orderId": "ord_other", "status": "DONE"}});
+    for n in 0..20 {
+        assert_eq!(hook(&shop, Some(&format!("pass-{n}")), word()).await, 200);
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let cancels = shop.pg.ledger().calls.cancel.received;
+    assert!(cancels <= 2, "{cancels} cancels in a second");
+    // The money is still there, so nothing else may be paid.
+    assert_eq!(shop.poll(&order).await.body["payable"], false);
 }

@@ -47,6 +47,7 @@ pub(super) async fn record(
             alarm: None,
         });
     }
+    let lease = evidence.asked.as_ref().map(|asked| asked.lease);
     let late = if paid_by_another(&order, id) {
         LateSuccess::Cancel
     } else {
@@ -55,8 +56,10 @@ pub(super) async fn record(
     let before = stored.attempt;
     let step = take_step(&mut tx, &stored, event, late).await?;
     if step.next != before {
-        let lease = evidence.asked.as_ref().map(|asked| asked.lease);
         save_attempt(&mut tx, &stored, &step.next, evidence.at, lease).await?;
+    }
+    if event == Event::CancelRefused && step.next.void && step.next.holds_money() {
+        put_off(&mut tx, &stored, evidence.at, lease).await?;
     }
     if let Some(resent_at) = evidence.resent_at {
         save_resend(&mut tx, id, resent_at).await?;
@@ -266,6 +269,25 @@ pub(super) async fn save_attempt(
     .await
     .map(|_| ())
     .map_err(|error| failed("storing an attempt", error))
+}
+
+/// A refused cancel of money that is owed is tried again much later, whatever state it leads back to; a newer hint stays.
+async fn put_off(
+    tx: &mut Tx,
+    stored: &AttemptRecord,
+    now: EpochMs,
+    own_lease: Option<EpochMs>,
+) -> Result<(), StoreError> {
+    if stored.ask_at.is_some() && stored.ask_at != own_lease {
+        return Ok(());
+    }
+    sqlx::query("-- put_off\nUPDATE attempts SET ask_at = ?2 WHERE id = ?1")
+        .bind(stored.id.0)
+        .bind(now.plus(REFUSED_LOOK).0)
+        .execute(&mut **tx)
+        .await
+        .map(|_| ())
+        .map_err(|error| failed("putting a refused cancel off", error))
 }
 
 /// Notes when the last send began: "not found" is no answer until the gateway has settled since then.
