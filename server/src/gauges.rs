@@ -2,6 +2,7 @@
 
 use metrics::gauge;
 use payment::id::GatewayName;
+use payment::time::Millis;
 
 use crate::app::{App, CANCELS, INQUIRIES, Line};
 
@@ -11,6 +12,8 @@ pub fn sample(app: &App) {
         of_line(line);
     }
     app.lanes.sample();
+    let after = Millis::new(app.poll_after()).to_duration();
+    gauge!("poll_after_ms").set(after.as_secs_f64() * 1_000.0);
     let pools = app.store.pools().into_iter();
     let pools = pools.chain(app.polls.pools()).chain(app.reads.pools());
     for census in pools {

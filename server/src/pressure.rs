@@ -88,8 +88,6 @@ pub async fn run(app: Arc<App>) {
         let lag = Millis::new(u64::try_from(least.as_millis()).unwrap_or(u64::MAX));
         app.pressure.judge(lag, app.lanes.polls_are_crowded());
         gauge!("runtime_lag_seconds").set(least.as_secs_f64());
-        let after = app.pressure.poll_after(app.config.times.page.poll_interval);
-        gauge!("poll_after_ms").set(after.to_duration().as_secs_f64() * 1_000.0);
     }
 }
 

@@ -30,7 +30,7 @@ fn lost_after() -> Value {
 
 #[tokio::test]
 async fn a_lost_answer_is_asked_for_once_more_with_the_same_key_and_charges_once() {
-    let shop = Shop::open().await;
+    let shop = Shop::with(&[("JARI_CIRCUIT", "off")]).await;
     shop.set(
         json!({"loss": {"ratio": 0.5, "when": "after"}, "seed": 7, "webhooks": {"drop": 1.0}}),
     )
