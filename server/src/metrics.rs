@@ -5,6 +5,7 @@ use std::time::Duration;
 use metrics::{counter, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use payment::attempt::{Alarm, AttemptStatus};
+use payment::circuit::Why;
 use payment::id::GatewayName;
 use payment::reach::NotSent;
 use payment::resend::Decision;
@@ -68,6 +69,9 @@ pub fn webhook_duration(span: Millis) {
     histogram!("webhook_duration_seconds").record(span.to_duration().as_secs_f64());
 }
 
+/// The labels of the rate limits.
+const RATE_LIMITS: [&str; 4] = ["order_ip", "order_session", "confirm_ip", "confirm_session"];
+
 /// Registers what may never happen, so that "never" can be told from "not there".
 pub fn register(gateway: &GatewayName) {
     let gateway = || gateway.to_string();
@@ -88,6 +92,17 @@ pub fn register(gateway: &GatewayName) {
     }
     for alarm in Alarm::ALL {
         counter!("payments_alarm_total", "alarm" => alarm.as_str()).increment(0);
+    }
+    for why in [Why::Slow, Why::Unknown, Why::Probe] {
+        counter!("circuit_opened_total", "gateway" => gateway(), "reason" => why.label())
+            .increment(0);
+    }
+    counter!("circuit_would_refuse_total", "gateway" => gateway()).increment(0);
+    for limit in RATE_LIMITS {
+        counter!("rate_limited_total", "limit" => limit).increment(0);
+    }
+    for source in ["cache", "database"] {
+        counter!("poll_answers_total", "source" => source).increment(0);
     }
 }
 

@@ -7,6 +7,7 @@ mod crash;
 mod input;
 mod load;
 mod nodes;
+mod ops;
 mod pages;
 mod protection;
 mod shop;
