@@ -73,11 +73,16 @@ fn metrics_in(expression: &str) -> BTreeSet<String> {
 #[tokio::test]
 async fn dashboard_and_alerts_name_only_metrics_that_the_server_has() {
     let shop = Shop::open().await;
-    // A payment that was in doubt, told by a webhook: it moves what a calm start does not.
-    shop.set(json!({"loss": {"when": "after"}})).await;
+    // A payment that was in doubt until it was asked about, and one of which a webhook tells: what a calm start does not
+    // move.
+    shop.set(json!({"loss": {"when": "after"}, "webhooks": {"drop": 1.0}}))
+        .await;
     let order = shop.order("mug", 1).await;
     shop.pay(&order).await;
     shop.until_status(&order, "paid").await;
+    shop.set(json!({})).await;
+    let order = shop.order("mug", 1).await;
+    shop.pay(&order).await;
     shop.until_metric("webhook_events_total{gateway=\"toss\",result=\"applied\"}", 1.0)
         .await;
     let text = shop.metrics().await;
