@@ -58,6 +58,8 @@ struct State {
     /// What the last poll brought, with its tag: a 304 means this again.
     heard: Option<(OrderState, String)>,
     complete: bool,
+    /// Whether the last confirm was refused: if nothing was claimed by it, its payment still waits to be completed.
+    refused: bool,
     notice: Option<Notice>,
     /// The last result that had the focus, so that looking again does not take it away once more.
     result: Stage,
@@ -76,6 +78,7 @@ impl Driver {
             poll: Exchange::default(),
             heard: None,
             complete: screen.complete,
+            refused: false,
             notice: screen.notice,
             result: screen.view.stage,
             focus_held: false,
@@ -111,6 +114,7 @@ impl Driver {
         {
             let mut state = self.state.borrow_mut();
             state.complete = false;
+            state.refused = false;
             state.notice = None;
         }
         self.feed(Event::ConfirmStarted { already });
@@ -217,7 +221,9 @@ impl Driver {
 
     fn confirm_ended(&self, answer: Option<ConfirmAnswer>) {
         if let Some(ConfirmAnswer::Refused { code, .. }) = &answer {
-            self.state.borrow_mut().notice = code.map(Notice::Refused);
+            let mut state = self.state.borrow_mut();
+            state.notice = code.map(Notice::Refused);
+            state.refused = true;
         }
         self.feed(answer.map_or(Event::ConfirmLost, Event::ConfirmAnswered));
     }
@@ -269,9 +275,12 @@ impl Driver {
         let before = self.live.screen.get_untracked();
         let screen = {
             let state = self.state.borrow();
+            let view = state.machine.view();
+            // The order is as if the confirm had never come: the payment that was authenticated for it is still good.
+            let untouched = state.refused && view.stage == Stage::Offer;
             Screen {
-                view: state.machine.view(),
-                complete: state.complete,
+                view,
+                complete: state.complete || (untouched && self.seed.confirm.is_some()),
                 notice: state.notice,
             }
         };

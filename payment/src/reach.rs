@@ -77,6 +77,17 @@ pub enum Lost {
     InProgress,
 }
 
+impl Lost {
+    /// What is proven about the send: an answer that settles nothing still is one.
+    #[must_use]
+    pub const fn reach(self) -> Reach {
+        match self {
+            Self::TimedOut | Self::Reset | Self::Unreadable => Reach::MayHaveBeenSent,
+            Self::Inconclusive | Self::InProgress => Reach::Answered,
+        }
+    }
+}
+
 /// The class of a decline: what a shopper can do about it, without the gateway's vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Decline {

@@ -1,5 +1,6 @@
 //! What all parts of one server process share.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,7 +23,7 @@ use crate::gateway::slots::Slots;
 use crate::http::guard::RateLimits;
 use crate::lanes::Lanes;
 use crate::pressure::Pressure;
-use crate::store::{OrderRecord, Store};
+use crate::store::{AttemptId, OrderRecord, Store};
 
 /// Most inquiries in flight at one gateway: enough to resolve a hundred unknowns in seconds, too few to hurt a slow one.
 pub const INQUIRIES: usize = 8;
@@ -89,6 +90,46 @@ impl Line {
     }
 }
 
+/// A set of attempts that are worked on.
+#[derive(Debug, Clone, Default)]
+pub struct Working(Arc<Mutex<HashSet<AttemptId>>>);
+
+/// One attempt's place in the set; dropping it takes the attempt out, however the work ends.
+#[must_use]
+#[derive(Debug)]
+pub struct AtWork {
+    set: Working,
+    id: AttemptId,
+}
+
+impl Working {
+    /// Puts an attempt in; `None` when it is in already.
+    pub fn begin(&self, id: AttemptId) -> Option<AtWork> {
+        // Made only when it is due: dropping one takes the attempt out.
+        let new = self.lock().insert(id);
+        new.then(|| AtWork {
+            set: self.clone(),
+            id,
+        })
+    }
+
+    /// Whether an attempt is in.
+    #[must_use]
+    pub fn holds(&self, id: AttemptId) -> bool {
+        self.lock().contains(&id)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<AttemptId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.set.lock().remove(&self.id);
+    }
+}
+
 /// One server process.
 pub struct App {
     /// The settings it was started with.
@@ -115,6 +156,8 @@ pub struct App {
     pub tracker: TaskTracker,
     /// Set when the server stops: no new confirm is taken.
     pub stopping: CancellationToken,
+    /// Attempts whose confirm this process is working on: never taken for interrupted, however the wall clock steps.
+    pub working: Working,
     /// Wakes recovery.
     pub recovery: Notify,
     /// Wakes the webhook inbox.
@@ -182,5 +225,20 @@ pub fn order_state(order: &OrderRecord, poll_after_ms: u64) -> OrderState {
         payable: NotCharged::of_attempts(status, attempts.iter().map(|record| &record.attempt))
             .is_some(),
         poll_after_ms,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_is_in_once_and_out_when_its_place_is_dropped() {
+        let (set, id) = (Working::default(), AttemptId(1));
+        let place = set.begin(id).unwrap();
+        assert!(set.begin(id).is_none());
+        assert!(set.holds(id), "a refused second one takes nothing out");
+        drop(place);
+        assert!(!set.holds(id));
     }
 }

@@ -15,6 +15,7 @@ use payment::wire::OrderState;
 use quick_cache::sync::Cache;
 
 use crate::app::App;
+use crate::clock::EpochMs;
 use crate::store::{Owner, StoreError};
 
 /// How often the feed is read.
@@ -22,7 +23,7 @@ const STEP: Millis = Millis::new(200);
 /// How old the last reading of the feed may be for memory to be believed.
 const TRUST: Millis = Millis::new(750);
 /// How long entries stay in the feed: far longer than any node's pause that is survived without starting over.
-const KEPT: Millis = Millis::from_secs(120);
+pub const KEPT: Millis = Millis::from_secs(120);
 /// A reading later than this after the last one starts over: entries may have been swept.
 const LONGEST_GAP: Millis = Millis::from_secs(60);
 /// Most orders kept; an order is about 300 bytes.
@@ -124,13 +125,16 @@ pub async fn state_of(
 
 /// Follows the feed until the server stops.
 pub async fn run(app: Arc<App>) {
-    let mut position = None;
-    let mut swept = Millis::ZERO;
+    let mut position: Option<Position> = None;
     while !app.stopping.is_cancelled() {
-        let began = app.clock.now();
+        let (began, wall) = (app.clock.now(), app.clock.epoch());
         match read_on(&app, position).await {
             Ok(reached) => {
-                position = Some((reached, began));
+                position = Some(Position {
+                    reached,
+                    began,
+                    wall,
+                });
                 app.cache.follow(began);
             }
             // What is kept is not believed any more, so polls ask the database until the feed can be read.
@@ -139,16 +143,6 @@ pub async fn run(app: Arc<App>) {
                 "the change feed could not be read"
             ),
         }
-        if app.clock.now() >= swept.plus(LONGEST_GAP) {
-            swept = app.clock.now();
-            let before = app.clock.epoch().minus(KEPT);
-            if let Err(error) = app.store.sweep_changes(before).await {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "the change feed could not be swept"
-                );
-            }
-        }
         tokio::select! {
             () = app.stopping.cancelled() => {}
             () = tokio::time::sleep(STEP.to_duration()) => {}
@@ -156,10 +150,25 @@ pub async fn run(app: Arc<App>) {
     }
 }
 
+/// How far the feed was read, and when, by both clocks: one of them stands still while the machine sleeps.
+#[derive(Debug, Clone, Copy)]
+struct Position {
+    reached: i64,
+    began: Millis,
+    wall: EpochMs,
+}
+
+impl Position {
+    fn is_recent(&self, app: &App) -> bool {
+        app.clock.now().less(self.began) < LONGEST_GAP
+            && app.clock.epoch().since(self.wall) < LONGEST_GAP
+    }
+}
+
 /// Reads on from a position and forgets what changed; without one, or after too long a gap, forgets everything.
-async fn read_on(app: &App, position: Option<(i64, Millis)>) -> Result<i64, StoreError> {
-    let Some((mut reached, _)) = position.filter(|(_, at)| app.clock.now().less(*at) < LONGEST_GAP)
-    else {
+async fn read_on(app: &App, position: Option<Position>) -> Result<i64, StoreError> {
+    let recent = position.filter(|position| position.is_recent(app));
+    let Some(Position { mut reached, .. }) = recent else {
         let end = app.store.end_of_changes().await?;
         app.cache.forget_all();
         return Ok(end);

@@ -158,6 +158,7 @@ async fn run(
             return;
         }
     };
+    let _at_work = app.working.begin(attempt.id);
     let admitted = addressed(&app, &attempt).and_then(|(line, call)| {
         let admitted = send::admit(&app, &line, confirm.deadline)?;
         // Nobody waits for a send of which "too busy" was said.

@@ -18,6 +18,7 @@ use crate::app::App;
 
 pub mod accept;
 mod body;
+mod busy;
 mod dev;
 mod forms;
 pub mod guard;

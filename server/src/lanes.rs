@@ -26,16 +26,19 @@ pub enum Class {
     Poll,
     /// Everything that is only looked at.
     Read,
+    /// Script, style and pictures: without them a shopper who comes back from the payment window must press a button.
+    Asset,
 }
 
 impl Class {
     /// All classes.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Confirm,
         Self::Webhook,
         Self::Order,
         Self::Poll,
         Self::Read,
+        Self::Asset,
     ];
 
     /// The label in metrics.
@@ -47,6 +50,7 @@ impl Class {
             Self::Order => "order",
             Self::Poll => "poll",
             Self::Read => "read",
+            Self::Asset => "asset",
         }
     }
 
@@ -57,7 +61,8 @@ impl Class {
         let mut parts = path.split('/');
         let (first, second) = (parts.next().unwrap_or_default(), parts.next());
         match (first, get) {
-            ("healthz" | "readyz" | "metrics", _) => None,
+            ("healthz" | "readyz" | "metrics", true) if second.is_none() => None,
+            ("pkg" | "favicon.svg", true) => Some(Self::Asset),
             ("webhooks", false) => Some(Self::Webhook),
             ("api", false) if second == Some("payments") => Some(Self::Confirm),
             // The form that confirms, and the page that a shopper comes back to from the payment window.
@@ -105,6 +110,10 @@ fn bounds(class: Class, cap: Option<u32>) -> Bounds {
             held: 256,
             worked_on: 32,
         },
+        Class::Asset => Bounds {
+            held: 2_048,
+            worked_on: 64,
+        },
     }
 }
 
@@ -123,7 +132,7 @@ struct Lane {
 #[derive(Debug)]
 pub struct Lanes {
     on: bool,
-    lanes: [Lane; 5],
+    lanes: [Lane; 6],
 }
 
 /// A request's place in its lane; dropping it gives the place back.
@@ -232,7 +241,7 @@ impl Lane {
         let refused_at = match self.class {
             Class::Read => Some(Level::Busy),
             Class::Poll => Some(Level::Overloaded),
-            Class::Confirm | Class::Webhook | Class::Order => None,
+            Class::Confirm | Class::Webhook | Class::Order | Class::Asset => None,
         };
         if refused_at.is_some_and(|level| pressure.level() >= level) {
             return None;
@@ -266,7 +275,8 @@ mod tests {
             (true, "/", Some(Class::Read)),
             (true, "/orders/ord_1", Some(Class::Read)),
             (true, "/api/products", Some(Class::Read)),
-            (true, "/pkg/jari.wasm", Some(Class::Read)),
+            (true, "/pkg/jari.wasm", Some(Class::Asset)),
+            (true, "/metrics/x", Some(Class::Read)),
             (true, "/healthz", None),
             (true, "/readyz", None),
             (true, "/metrics", None),

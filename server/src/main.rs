@@ -87,6 +87,7 @@ async fn main() -> anyhow::Result<()> {
         Command::Serve(given) => serve(given.check()?).await,
         Command::Migrate(given) => {
             let config = given.check()?;
+            let _only = server::serve::only_process(&config.database_url)?;
             SqliteStore::open(&config.database_url, config.times.database_wait).await?;
             Ok(())
         }

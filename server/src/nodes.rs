@@ -10,10 +10,12 @@ use metrics::gauge;
 use payment::share::reserve_of;
 use payment::time::Millis;
 
-use crate::app::App;
+use crate::app::{App, Line};
 use crate::random;
 use crate::store::{Beat, HeldSlots, StoreError};
 
+/// How long one renewal may take.
+const BEAT_LIMIT: Millis = Millis::from_secs(3);
 /// How often the lease is renewed. A new node's share comes within two of these.
 const BEAT: Millis = Millis::from_secs(1);
 
@@ -28,33 +30,28 @@ pub async fn run(app: Arc<App>) {
 
 async fn divide(app: &App, node: &str) {
     let mut renewed = None;
-    // Until a share is granted there is none.
-    for line in &app.lines {
-        line.slots.set_share(0, 0);
-    }
-    // A stopping node keeps its slots until its calls have ended: the lease runs out by itself.
     loop {
         let began = app.clock.now();
-        match beat(app, node).await {
-            Ok(()) => renewed = Some(began),
-            Err(error) => tracing::warn!(
+        // A database that does not answer must not keep us from seeing that our lease runs out.
+        let beat = beat(app, node, renewed);
+        match tokio::time::timeout(BEAT_LIMIT.to_duration(), beat).await {
+            Ok(Ok(())) => renewed = Some(began),
+            Ok(Err(error)) => tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "the node's lease could not be renewed"
             ),
+            Err(_) => tracing::warn!("the node's lease could not be renewed in time"),
         }
-        for line in &app.lines {
-            let safe = line.times.node_lease.less(line.times.pg_timeout);
-            let since = renewed.map(|at| app.clock.now().less(at));
-            if since.is_none_or(|since| since.plus(BEAT) > safe) {
-                line.slots.set_share(0, 0);
-            }
-        }
-        if app.stopping.is_cancelled() && app.lines.iter().all(|line| line.slots.in_flight() == 0) {
+        // A stopping node keeps its slots until its calls have ended.
+        if app.stopping.is_cancelled() && app.tracker.is_empty() {
             break;
         }
         tokio::time::sleep(BEAT.to_duration()).await;
     }
-    if let Err(error) = app.store.leave(node, app.clock.epoch()).await {
+    for line in &app.lines {
+        line.slots.set_share(0, 0);
+    }
+    if let Err(error) = app.store.leave(node).await {
         tracing::warn!(
             error = &error as &dyn std::error::Error,
             "the node's lease ends by itself"
@@ -62,13 +59,16 @@ async fn divide(app: &App, node: &str) {
     }
 }
 
-/// Renews the lease once and takes the share that was granted.
-async fn beat(app: &App, node: &str) -> Result<(), StoreError> {
-    let held = |line: &Arc<crate::app::Line>| {
+/// Renews the lease once and takes the share that was granted. `renewed` is when the lease was renewed last.
+async fn beat(app: &App, node: &str, renewed: Option<Millis>) -> Result<(), StoreError> {
+    let began = app.clock.now();
+    let held = |line: &Arc<Line>| {
         Some(HeldSlots {
             gateway: line.gateway.name().clone(),
             cap: line.slots.cap()?,
-            in_flight: line.slots.in_flight(),
+            // What may be in flight until the answer to this beat: others grow only by what we are known to have given
+            // up already.
+            in_use: renewed.map_or(0, |_| line.slots.limit().max(line.slots.in_flight())),
         })
     };
     let lease = app.lines.iter().map(|line| line.times.node_lease).max();
@@ -84,6 +84,9 @@ async fn beat(app: &App, node: &str) -> Result<(), StoreError> {
             let cap = line.slots.cap().unwrap_or(0);
             let reserve = reserve_of(line.times.reserve, cap, granted.slots);
             line.slots.set_share(granted.slots, reserve);
+            // A call that is begun at the last moment still ends within the lease.
+            let safe = line.times.node_lease.less(line.times.pg_timeout);
+            line.slots.set_valid_until(began.plus(safe));
         }
     }
     Ok(())

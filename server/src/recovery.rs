@@ -1,17 +1,17 @@
 //! The background worker: asks about what is not final, from stored rows by state and age, never from memory.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use payment::attempt::Event;
 use payment::backoff::Backoff;
 use payment::time::Millis;
 
-use crate::app::App;
+use crate::app::{App, Working};
+use crate::changes;
 use crate::clock::EpochMs;
 use crate::metrics;
 use crate::resolve;
-use crate::store::{AttemptId, AttemptRecord, Evidence, StoreError};
+use crate::store::{AttemptRecord, Evidence, StoreError};
 
 /// How often the worker looks without being woken.
 const TICK: Millis = Millis::from_secs(1);
@@ -21,13 +21,13 @@ const PROBE: Millis = Millis::from_secs(2);
 /// Rows taken in one look.
 const BATCH: u32 = 64;
 
+/// How often the change feed is swept.
+const FEED_SWEEP: Millis = Millis::from_secs(60);
+
 /// How long beyond the gateway timeout an attempt may be approving before its work is taken for dead.
 const WORK_MARGIN: Millis = Millis::from_secs(30);
 /// How long a look that the database failed keeps its place, so that it is not repeated at once.
 const FAULT_PAUSE: Millis = Millis::from_secs(1);
-
-/// Attempts that are being asked about right now, so that none is asked about twice at once.
-type Asking = Arc<Mutex<HashSet<AttemptId>>>;
 
 /// Makes unknown what an earlier incarnation left approving: it died after the claim and nobody can tell how far it came.
 /// Every attempt that waits gets its next look.
@@ -43,7 +43,8 @@ pub async fn interrupt(app: &App) -> Result<usize, StoreError> {
 }
 
 async fn interrupt_before(app: &App, before: EpochMs) -> Result<usize, StoreError> {
-    let left = app.store.approving_since(before).await?;
+    let mut left = app.store.approving_since(before).await?;
+    left.retain(|id| !app.working.holds(*id));
     for id in &left {
         app.store
             .record(*id, Event::Interrupted, evidence("start", app), app.late())
@@ -58,7 +59,8 @@ fn evidence(source: &'static str, app: &App) -> Evidence {
 
 /// Runs until the server stops.
 pub async fn run(app: Arc<App>) {
-    let asking = Asking::default();
+    // Attempts that are being asked about right now, so that none is asked about twice at once.
+    let asking = Working::default();
     let mut rounds = Rounds::default();
     while !app.stopping.is_cancelled() {
         if let Err(error) = round(&app, &asking, &mut rounds).await {
@@ -82,6 +84,7 @@ pub async fn run(app: Arc<App>) {
 struct Rounds {
     probed: Millis,
     swept: Millis,
+    feed_swept: Millis,
 }
 
 /// Until the next attempt is due, at most a tick, at least a moment.
@@ -92,7 +95,7 @@ async fn pause(app: &App) -> Millis {
     })
 }
 
-async fn round(app: &Arc<App>, asking: &Asking, rounds: &mut Rounds) -> Result<(), StoreError> {
+async fn round(app: &Arc<App>, asking: &Working, rounds: &mut Rounds) -> Result<(), StoreError> {
     for attempt in app.store.due(app.clock.epoch(), BATCH).await? {
         dispatch(app, asking, attempt).await?;
     }
@@ -107,6 +110,11 @@ async fn round(app: &Arc<App>, asking: &Asking, rounds: &mut Rounds) -> Result<(
     if app.clock.now() >= rounds.swept.plus(TICK) {
         rounds.swept = app.clock.now();
         sweep(app).await?;
+    }
+    if app.clock.now() >= rounds.feed_swept.plus(FEED_SWEEP) {
+        rounds.feed_swept = app.clock.now();
+        let before = app.clock.epoch().minus(changes::KEPT);
+        app.store.sweep_changes(before).await?;
     }
     Ok(())
 }
@@ -141,7 +149,7 @@ async fn sweep(app: &App) -> Result<(), StoreError> {
 /// next look is put off beyond the longest a look can take, so that a crash repeats it.
 async fn dispatch(
     app: &Arc<App>,
-    asking: &Asking,
+    asking: &Working,
     mut attempt: AttemptRecord,
 ) -> Result<(), StoreError> {
     let Some(due) = attempt.ask_at else {
@@ -167,7 +175,7 @@ async fn dispatch(
     let Ok(place) = Arc::clone(&line.inquiries).try_acquire_owned() else {
         return Ok(());
     };
-    let Some(turn) = Turn::take(asking, attempt.id) else {
+    let Some(turn) = asking.begin(attempt.id) else {
         return Ok(());
     };
     let lease = now.plus(resolve::look_limit(&line));
@@ -194,29 +202,4 @@ async fn dispatch(
         app.recovery.notify_one();
     });
     Ok(())
-}
-
-/// The right to ask about one attempt; given back however the look ends.
-struct Turn {
-    asking: Asking,
-    id: AttemptId,
-}
-
-impl Turn {
-    fn take(asking: &Asking, id: AttemptId) -> Option<Self> {
-        let mut taken = asking.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.insert(id).then(|| Self {
-            asking: Arc::clone(asking),
-            id,
-        })
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        self.asking
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.id);
-    }
 }

@@ -171,11 +171,11 @@ async fn ask(
     let recorded = record(app, attempt, event, ("inquiry", asked), &told).await?;
     match recorded.after.attempt.status {
         AttemptStatus::Mischarged => {
-            let asked = asked.holding(&recorded.after);
+            let asked = asked.holding(&recorded);
             demand_back(app, line, recorded.after, &asked).await
         }
         AttemptStatus::CancelRequested => {
-            let asked = asked.holding(&recorded.after);
+            let asked = asked.holding(&recorded);
             give_back(app, line, recorded.after, &asked).await
         }
         _ => {
@@ -264,7 +264,7 @@ async fn demand_back(
         .amount;
     let event = Event::CancelAsked(charge.less(attempt.attempt.canceled));
     let recorded = record(app, &attempt, event, ("cancel", asked), &Told::default()).await?;
-    let asked = asked.holding(&recorded.after);
+    let asked = asked.holding(&recorded);
     give_back(app, line, recorded.after, &asked).await
 }
 

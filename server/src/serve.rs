@@ -8,12 +8,13 @@ use anyhow::Context as _;
 use axum_extra::extract::cookie::Key;
 use leptos::config::LeptosOptions;
 use metrics_exporter_prometheus::PrometheusHandle;
+use payment::time::Millis;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::app::{App, Line};
+use crate::app::{App, Line, Working};
 use crate::changes::OrderCache;
 use crate::clock::Clock;
 use crate::config::{Config, GatewaySettings, Switch};
@@ -39,12 +40,13 @@ pub async fn run(
 ) -> anyhow::Result<()> {
     let addr = config.addr;
     let drain = config.drain.to_duration();
+    // Before anything is opened: a newer program started by mistake must not migrate the database under the running one.
+    let _only = only_process(&config.database_url)?;
     let app = open(config, stop.clone()).await?;
     // The address first: a second server started by mistake must not take over the first one's attempts.
     let listener = TcpListener::bind(addr)
         .await
         .with_context(|| format!("listening on {addr}"))?;
-    let _only = only_process(&app.config.database_url)?;
     let interrupted = recovery::interrupt(&app)
         .await
         .context("taking over what was interrupted")?;
@@ -86,10 +88,15 @@ pub async fn run(
 
 /// An SQLite file has one process: another would take over the first one's attempts. The lock ends with the process,
 /// however that ends.
-fn only_process(database_url: &str) -> anyhow::Result<Option<File>> {
+///
+/// # Errors
+/// When another process has it.
+pub fn only_process(database_url: &str) -> anyhow::Result<Option<File>> {
     let Some(path) = sqlite::file_of(database_url) else {
         return Ok(None);
     };
+    // One file by whatever name it is called.
+    let path = path.canonicalize().unwrap_or(path);
     let mut lock = path.clone().into_os_string();
     lock.push(".lock");
     let lock = PathBuf::from(lock);
@@ -152,6 +159,13 @@ pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result
     let polls: Arc<dyn Store> = Arc::new(polls.context("opening the database for polls")?);
     let reads: Arc<dyn Store> = Arc::new(reads.context("opening the database for reads")?);
     let store: Arc<dyn Store> = Arc::new(store);
+    if store.is_shared() {
+        // Until a share of the cap is granted there is none.
+        for line in &lines {
+            line.slots.set_valid_until(Millis::ZERO);
+            line.slots.set_share(0, 0);
+        }
+    }
     Ok(Arc::new(App {
         lanes: Lanes::new(lanes, config.times.cap),
         pressure: Pressure::default(),
@@ -164,6 +178,7 @@ pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result
         reads,
         lines,
         tracker: TaskTracker::new(),
+        working: Working::default(),
         stopping,
         recovery: Notify::new(),
         inbox: Notify::new(),

@@ -271,11 +271,12 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// The same question, after a record of the asker's own has set the row's next look: that is no newer hint.
+    /// The same question, after a record of the asker's own: a next look that it has set itself is no newer hint.
     #[must_use]
-    pub fn holding(&self, row: &AttemptRecord) -> Self {
+    pub fn holding(&self, recorded: &Recorded) -> Self {
+        let own = recorded.after.ask_at.filter(|_| !recorded.hinted);
         Self {
-            lease: row.ask_at.unwrap_or(self.lease),
+            lease: own.unwrap_or(self.lease),
             ..self.clone()
         }
     }
@@ -322,6 +323,8 @@ pub struct Recorded {
     pub order: OrderRecord,
     /// What must be raised.
     pub alarm: Option<payment::attempt::Alarm>,
+    /// Whether a hint had come since the asker's look began: the next look is the hint's, not the record's.
+    pub hinted: bool,
 }
 
 /// One entry of an order's evidence.
@@ -409,8 +412,8 @@ pub struct HeldSlots {
     pub gateway: GatewayName,
     /// The cap of all nodes together.
     pub cap: u32,
-    /// Confirms that this node has in flight.
-    pub in_flight: u32,
+    /// What the node may still have in flight until it hears the answer: its present share, or more if it shrank.
+    pub in_use: u32,
 }
 
 /// One gateway's slots as a node may use them from now on.
@@ -547,7 +550,7 @@ pub trait Store: Send + Sync {
     /// Renews a node's lease and gives it the slots that it may use from now on.
     async fn beat(&self, beat: Beat) -> Result<Vec<NodeSlots>, StoreError>;
     /// Ends a node's lease at once: its calls have ended.
-    async fn leave(&self, node: &str, at: EpochMs) -> Result<(), StoreError>;
+    async fn leave(&self, node: &str) -> Result<(), StoreError>;
 
     /// Its pools of connections.
     fn pools(&self) -> Vec<PoolCensus>;

@@ -114,7 +114,7 @@ const fn mark(stage: Stage) -> &'static str {
 /// What is to say beside the stage; only where a new try is possible, since it speaks of one that is over.
 #[component]
 fn NoticeLine(notice: Option<Notice>, screen: Screen, lang: Lang) -> impl IntoView {
-    let shown = screen.view.button.is_some() && !screen.complete;
+    let shown = screen.view.button.is_some();
     let text = notice
         .filter(|_| shown)
         .and_then(|notice| notice.text(lang));

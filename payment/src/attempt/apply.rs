@@ -13,10 +13,14 @@ impl Attempt {
             Event::WindowClosed => self.window_closed(),
             Event::SendRefused(why) => self.send_refused(why),
             Event::RefusedByGateway => self.refused_by_gateway(),
-            Event::AnswerLost(how) => self.in_doubt(Reason::Lost(how), "the answer was lost"),
-            Event::Interrupted => {
-                self.in_doubt(Reason::Interrupted, "the process died after the claim")
+            Event::AnswerLost(how) => {
+                self.in_doubt(Reason::Lost(how), how.reach(), "the answer was lost")
             }
+            Event::Interrupted => self.in_doubt(
+                Reason::Interrupted,
+                Reach::MayHaveBeenSent,
+                "the process died after the claim",
+            ),
             Event::Found(finding, source) => self.found(finding, source, late),
             Event::CancelAsked(amount) => self.cancel_asked(amount),
             Event::CancelRefused => self.cancel_refused(),
@@ -89,11 +93,13 @@ impl Attempt {
         step
     }
 
-    fn in_doubt(&self, reason: Reason, why: &'static str) -> Step {
+    fn in_doubt(&self, reason: Reason, reach: Reach, why: &'static str) -> Step {
         if self.status != AttemptStatus::Approving {
             return self.stay("already past approving");
         }
-        self.to(AttemptStatus::Unknown, Some(reason), why)
+        let mut step = self.to(AttemptStatus::Unknown, Some(reason), why);
+        step.next.reach = self.reach.max(reach);
+        step
     }
 
     fn found(&self, finding: Finding, source: Source, late: LateSuccess) -> Step {

@@ -43,7 +43,7 @@ pub(super) fn admit(app: &App, line: &Line, deadline: Deadline) -> Result<Admitt
         return Err(NotSent::Deadline);
     }
     let pass = line.breaker.try_pass().ok_or(NotSent::Circuit)?;
-    let slot = line.slots.try_take().ok_or(NotSent::Cap)?;
+    let slot = line.slots.try_take(app.clock.now()).ok_or(NotSent::Cap)?;
     Ok(Admitted { slot, pass })
 }
 
@@ -83,7 +83,7 @@ pub(super) async fn send(
             } else {
                 Decision::Sent
             };
-            after_second(&mut sent, lost, second);
+            after_second(&mut sent, second);
             decision
         }
         Err(refused) => refused,
@@ -114,7 +114,7 @@ async fn admit_again(app: &App, line: &Line, leaves: Millis) -> Result<Admitted,
     let pass = line.breaker.try_pass().ok_or(Decision::Circuit)?;
     let needed = policy.slots_needed(line.slots.reserve());
     // The slot first: what the ratio counts in must then be sent.
-    let slot = line.slots.try_take_leaving(needed);
+    let slot = line.slots.try_take_leaving(needed, app.clock.now());
     let slot = slot.ok_or(Decision::NoFreeSlots)?;
     if !line.ratio().try_resend(app.clock.now()) {
         return Err(Decision::Ratio);
@@ -123,15 +123,16 @@ async fn admit_again(app: &App, line: &Line, leaves: Millis) -> Result<Admitted,
 }
 
 /// Rule 0: only the gateway's word that there is money, or an account to pay it into, ends the doubt of the first send.
-fn after_second(sent: &mut Sent, lost: Lost, second: ConfirmOutcome) {
+fn after_second(sent: &mut Sent, second: ConfirmOutcome) {
     let (event, told) = match second {
         ConfirmOutcome::Found(
             finding @ (Finding::Charged { .. } | Finding::AwaitingDeposit),
             told,
         ) => (Event::Found(finding, Source::Answer), told),
         ConfirmOutcome::NotSent(_) => return,
+        // An answer about the second send; about the first it settles nothing.
         ConfirmOutcome::Found(_, told) | ConfirmOutcome::Refused(told) => {
-            (Event::AnswerLost(lost), told)
+            (Event::AnswerLost(Lost::Inconclusive), told)
         }
         // Still being worked on, or lost again: the newer word is the better reason.
         ConfirmOutcome::Lost(again, told) => (Event::AnswerLost(again), told),
@@ -210,15 +211,15 @@ mod tests {
             ),
             (
                 ConfirmOutcome::Found(Finding::Declined(Decline::CardRefused), told()),
-                Event::AnswerLost(Lost::Reset),
+                Event::AnswerLost(Lost::Inconclusive),
             ),
             (
                 ConfirmOutcome::Found(Finding::Lapsed, told()),
-                Event::AnswerLost(Lost::Reset),
+                Event::AnswerLost(Lost::Inconclusive),
             ),
             (
                 ConfirmOutcome::Refused(told()),
-                Event::AnswerLost(Lost::Reset),
+                Event::AnswerLost(Lost::Inconclusive),
             ),
             (
                 ConfirmOutcome::NotSent(NotSent::Connect),
@@ -239,7 +240,7 @@ mod tests {
                 told: told(),
                 resent_at: None,
             };
-            after_second(&mut sent, Lost::Reset, second.clone());
+            after_second(&mut sent, second.clone());
             assert_eq!(sent.event, expected, "{second:?}");
         }
     }

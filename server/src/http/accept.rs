@@ -15,6 +15,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use metrics::gauge;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
@@ -23,6 +24,8 @@ use crate::clock::Clock;
 
 /// A request's head must be complete within this (spec section 7).
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// A write that makes no progress for this long ends its connection.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Most connections at once (spec section 7: at least 4,096).
 const CONNECTIONS: u32 = 16_384;
 /// How long a full process, or a failing accept, waits before it looks again.
@@ -97,8 +100,11 @@ fn connection(
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT);
+    // A client that reads nothing would keep its place for ever; the head has a timer of its own.
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(WRITE_TIMEOUT));
     let connection = builder
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(TokioIo::new(Box::pin(stream)), service)
         .into_owned();
     let watched = graceful.watch(connection);
     async move {

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse as _;
 use payment::wire::ProblemCode;
 use serde::de::DeserializeOwned;
 
-use super::Web;
 use super::problem::Refusal;
+use super::{BODY_LIMIT, Web};
 
 /// A body must be there within this of its head: it is at most 64 KiB.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -54,10 +54,7 @@ impl<T: DeserializeOwned> FromRequest<Web> for Form<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, web: &Web) -> Result<Self, Refusal> {
-        let form = axum::extract::Form::<T>::from_request(request, web);
-        let form = tokio::time::timeout(BODY_TIMEOUT, form)
-            .await
-            .map_err(|_| slow())?;
+        let form = axum::extract::Form::<T>::from_request(request, web).await;
         form.map(|form| Self(form.0)).map_err(|rejection| {
             match rejection.into_response().status() {
                 StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(ProblemCode::BodyTooLarge),
@@ -70,11 +67,27 @@ impl<T: DeserializeOwned> FromRequest<Web> for Form<T> {
     }
 }
 
+/// A body, whole, in time and within the limit.
+pub(super) async fn within_limits(body: Body) -> Result<Bytes, Refusal> {
+    let read = axum::body::to_bytes(body, BODY_LIMIT);
+    let bytes = tokio::time::timeout(BODY_TIMEOUT, read)
+        .await
+        .map_err(|_| slow())?;
+    bytes.map_err(|error| {
+        let large = std::error::Error::source(&error)
+            .is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>());
+        if large {
+            Refusal::new(ProblemCode::BodyTooLarge)
+        } else {
+            Refusal::new(ProblemCode::InvalidRequest).with("the body did not arrive whole")
+        }
+    })
+}
+
 /// The whole body, within the limit.
 pub(super) async fn read(request: Request, web: &Web) -> Result<Bytes, Refusal> {
-    tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, web))
+    Bytes::from_request(request, web)
         .await
-        .map_err(|_| slow())?
         .map_err(|rejection| match rejection.into_response().status() {
             StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(ProblemCode::BodyTooLarge),
             _ => Refusal::new(ProblemCode::InvalidRequest).with("the body did not arrive whole"),

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
@@ -13,9 +14,10 @@ use metrics::counter;
 use payment::wire::ProblemCode;
 use tokio::sync::Semaphore;
 
-use super::Web;
+use super::busy::busy;
 use super::layers::Scope;
 use super::problem::Refusal;
+use super::{Web, body};
 use crate::config::Switch;
 use crate::lanes::Class;
 use crate::store::Owner;
@@ -30,10 +32,16 @@ const CONFIRMS_OF_ADDRESS: (u32, u32) = (600, 200);
 const CONFIRMS_OF_SHOPPER: (u32, u32) = (30, 10);
 
 /// Holds a request in its lane for as long as it is worked on. A refusal says nothing about any order.
+///
+/// The body comes first: a place that is held while a body drips in could be held by anybody.
 pub(super) async fn lane(State(web): State<Web>, request: Request, next: Next) -> Response {
     let get = matches!(*request.method(), Method::GET | Method::HEAD);
     let Some(class) = Class::of(get, request.uri().path()) else {
         return next.run(request).await;
+    };
+    let request = match whole(request).await {
+        Ok(request) => request,
+        Err(refusal) => return refusal.into_response(),
     };
     let app = &web.app;
     let wait = app.config.times.database_wait;
@@ -43,8 +51,18 @@ pub(super) async fn lane(State(web): State<Web>, request: Request, next: Next) -
             drop(place);
             response
         }
-        None => Refusal::new(ProblemCode::Overloaded).into_response(),
+        None => busy(&request, ProblemCode::Overloaded),
     }
+}
+
+/// A request with its body read; at most 64 KiB, so that all connections together hold little.
+async fn whole(request: Request) -> Result<Request, Refusal> {
+    if request.body().is_end_stream() {
+        return Ok(request);
+    }
+    let (parts, body) = request.into_parts();
+    let bytes = body::within_limits(body).await?;
+    Ok(Request::from_parts(parts, Body::from(bytes)))
 }
 
 /// Imitates a server with one thread per request (for measurements): all requests queue for one shared pool, and a worker
@@ -97,7 +115,7 @@ impl RateLimits {
                 &self.confirm_session,
                 ("confirm_ip", "confirm_session"),
             ),
-            Class::Webhook | Class::Poll | Class::Read => return None,
+            Class::Webhook | Class::Poll | Class::Read | Class::Asset => return None,
         };
         // The shopper first: one that asks too much must not use up what others behind the same address may ask.
         if owner.is_some_and(|owner| of_session.check_key(owner).is_err()) {
@@ -130,7 +148,7 @@ pub(super) async fn rate(State(web): State<Web>, request: Request, next: Next) -
         let ip = address(peer, request.headers(), &app.config.trusted_proxies);
         if let Some(limit) = app.rate_limits.exceeded(class, ip, owner) {
             counter!("rate_limited_total", "limit" => limit).increment(1);
-            return Refusal::new(ProblemCode::RateLimited).into_response();
+            return busy(&request, ProblemCode::RateLimited);
         }
     }
     next.run(request).await
@@ -147,13 +165,11 @@ fn address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpAddr]) -> IpAddr {
             .iter()
             .filter_map(|value| value.to_str().ok())
             .flat_map(|value| value.split(','))
-            .filter_map(|part| part.trim().parse::<IpAddr>().ok());
+            .map(|part| hop(part.trim()));
         let hops: Vec<_> = forwarded.collect();
-        ip = hops
-            .into_iter()
-            .rev()
-            .find(|ip| !trusts(ip))
-            .unwrap_or(peer);
+        // What cannot be read is where trust ends: what stands before it is the client's own text.
+        let mut readable = hops.into_iter().rev().map_while(|hop| hop);
+        ip = readable.find(|ip| !trusts(ip)).unwrap_or(peer);
     }
     match ip.to_canonical() {
         IpAddr::V6(ip) => {
@@ -163,6 +179,13 @@ fn address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpAddr]) -> IpAddr {
         }
         v4 @ IpAddr::V4(_) => v4,
     }
+}
+
+/// One hop of `X-Forwarded-For`: an address, with or without a port.
+fn hop(text: &str) -> Option<IpAddr> {
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    let with_port = || text.parse::<SocketAddr>().ok().map(|addr| addr.ip());
+    bare.parse().ok().or_else(with_port)
 }
 
 #[cfg(test)]
@@ -195,6 +218,19 @@ mod tests {
             address(ip("10.0.0.1"), &HeaderMap::new(), &trusted),
             ip("10.0.0.1")
         );
+        for (value, seen) in [
+            ("6.6.6.6, 203.0.113.9:4711", "203.0.113.9"),
+            ("6.6.6.6, [2001:db8::9]:443", "2001:db8::"),
+            ("6.6.6.6, unknown", "10.0.0.1"),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-forwarded-for", HeaderValue::from_static(value));
+            assert_eq!(
+                address(ip("10.0.0.1"), &headers, &trusted),
+                ip(seen),
+                "{value}"
+            );
+        }
         let none = HeaderMap::new();
         assert_eq!(address(ip("2001:db8::1"), &none, &[]), ip("2001:db8::"));
         assert_eq!(address(ip("::ffff:192.0.2.1"), &none, &[]), ip("192.0.2.1"));

@@ -343,8 +343,8 @@ impl Store for SqliteStore {
         nodes::beat(self.write().await?, beat).await
     }
 
-    async fn leave(&self, node: &str, at: EpochMs) -> Result<(), StoreError> {
-        nodes::leave(self.write().await?, node, at).await
+    async fn leave(&self, node: &str) -> Result<(), StoreError> {
+        nodes::leave(self.write().await?, node).await
     }
 
     fn pools(&self) -> Vec<PoolCensus> {

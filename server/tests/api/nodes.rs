@@ -31,8 +31,8 @@ fn toss() -> GatewayName {
     GatewayName::parse("toss").expect("a name")
 }
 
-/// What `node` may use at second `at`, having so many in flight.
-async fn beat(store: &dyn Store, node: &str, at: i64, in_flight: u32) -> u32 {
+/// What `node` may use from second `at` on, having so many in use until then.
+async fn beat(store: &dyn Store, node: &str, at: i64, in_use: u32) -> u32 {
     let beat = Beat {
         node: node.to_owned(),
         at: EpochMs(at * 1_000),
@@ -40,7 +40,7 @@ async fn beat(store: &dyn Store, node: &str, at: i64, in_flight: u32) -> u32 {
         slots: vec![HeldSlots {
             gateway: toss(),
             cap: 40,
-            in_flight,
+            in_use,
         }],
     };
     let granted: Vec<NodeSlots> = store.beat(beat).await.expect("a beat");
@@ -54,16 +54,22 @@ async fn a_new_node_grows_only_as_the_others_shrink_and_the_sum_never_exceeds_th
     assert_eq!(beat(&store, "a", 0, 0).await, 40);
     // The first node still may use all of it, so the second has none yet.
     assert_eq!(beat(&store, "b", 1, 0).await, 0);
-    // It shrinks, but its calls cannot be called back.
-    assert_eq!(beat(&store, "a", 2, 35).await, 20);
-    assert_eq!(beat(&store, "b", 3, 0).await, 5);
-    assert_eq!(beat(&store, "a", 4, 12).await, 20);
-    assert_eq!(beat(&store, "b", 5, 5).await, 20);
+    // It is told to shrink, but may have used all of its old share until it heard so.
+    assert_eq!(beat(&store, "a", 2, 40).await, 20);
+    assert_eq!(beat(&store, "b", 3, 0).await, 0);
+    // It has shrunk, but thirty-five of its calls cannot be called back.
+    assert_eq!(beat(&store, "a", 4, 35).await, 20);
+    assert_eq!(beat(&store, "b", 5, 0).await, 5);
+    assert_eq!(beat(&store, "a", 6, 20).await, 20);
+    assert_eq!(beat(&store, "b", 7, 5).await, 20);
     // A third one: 14 + 13 + 13, the remainder to the first by id.
-    assert_eq!(beat(&store, "c", 6, 0).await, 0);
-    assert_eq!(beat(&store, "b", 7, 0).await, 13);
-    assert_eq!(beat(&store, "a", 8, 0).await, 14);
-    assert_eq!(beat(&store, "c", 9, 0).await, 13);
+    assert_eq!(beat(&store, "c", 8, 0).await, 0);
+    assert_eq!(beat(&store, "b", 9, 20).await, 13);
+    assert_eq!(beat(&store, "a", 9, 20).await, 14);
+    assert_eq!(beat(&store, "c", 10, 0).await, 0);
+    assert_eq!(beat(&store, "b", 11, 13).await, 13);
+    assert_eq!(beat(&store, "a", 11, 14).await, 14);
+    assert_eq!(beat(&store, "c", 12, 0).await, 13);
 }
 
 #[tokio::test]
@@ -72,15 +78,17 @@ async fn a_dead_nodes_share_returns_after_its_lease_and_a_leaving_ones_at_once()
     let store = store(&folder).await;
     beat(&store, "a", 0, 0).await;
     beat(&store, "b", 0, 0).await;
-    assert_eq!(beat(&store, "a", 1, 0).await, 20);
-    assert_eq!(beat(&store, "b", 1, 20).await, 20);
+    beat(&store, "a", 1, 40).await;
+    assert_eq!(beat(&store, "a", 2, 20).await, 20);
+    assert_eq!(beat(&store, "b", 2, 0).await, 20);
     // "b" dies with twenty calls in flight: the gateway may still be working on them.
-    assert_eq!(beat(&store, "a", 65, 0).await, 20);
-    assert_eq!(beat(&store, "a", 67, 0).await, 40);
-    assert_eq!(beat(&store, "b", 68, 0).await, 0);
-    assert_eq!(beat(&store, "a", 69, 0).await, 20);
-    store.leave("a", EpochMs(70_000)).await.unwrap();
-    assert_eq!(beat(&store, "b", 70, 0).await, 40);
+    assert_eq!(beat(&store, "a", 66, 20).await, 20);
+    assert_eq!(beat(&store, "a", 68, 20).await, 40);
+    assert_eq!(beat(&store, "b", 69, 0).await, 0);
+    beat(&store, "a", 70, 40).await;
+    assert_eq!(beat(&store, "a", 71, 20).await, 20);
+    store.leave("a").await.unwrap();
+    assert_eq!(beat(&store, "b", 72, 0).await, 40);
 }
 
 async fn node(folder: &TempDir) -> Arc<App> {

@@ -4,7 +4,6 @@ use payment::share::{share, usable};
 use sqlx::Row as _;
 
 use super::{Tx, commit, failed};
-use crate::clock::EpochMs;
 use crate::store::{Beat, NodeSlots, StoreError};
 
 /// Renews a node's lease and gives it the slots that it may use from now on.
@@ -37,8 +36,8 @@ pub(super) async fn beat(mut tx: Tx, beat: Beat) -> Result<Vec<NodeSlots>, Store
         .map_err(doing)?;
         let others = u32::try_from(others).unwrap_or(u32::MAX);
         let slots = usable(held.cap, share(held.cap, nodes, rank), others);
-        // Calls in flight cannot be called back: what they hold is given up as they end.
-        let stored = slots.max(held.in_flight);
+        // What the node uses now is given up only once it has said so, a beat later: calls in flight cannot be called back.
+        let stored = slots.max(held.in_use);
         sqlx::query(
             "-- take_slots\nINSERT INTO node_slots (node, gateway, slots) VALUES (?1, ?2, ?3) \
              ON CONFLICT (node, gateway) DO UPDATE SET slots = excluded.slots",
@@ -75,7 +74,7 @@ async fn rank(tx: &mut Tx, node: &str) -> Result<(u32, u32), sqlx::Error> {
 }
 
 /// Ends a node's lease: its calls have ended, and the others may have its slots at once.
-pub(super) async fn leave(mut tx: Tx, node: &str, _at: EpochMs) -> Result<(), StoreError> {
+pub(super) async fn leave(mut tx: Tx, node: &str) -> Result<(), StoreError> {
     sqlx::query("-- leave\nDELETE FROM nodes WHERE id = ?1")
         .bind(node)
         .execute(&mut *tx)

@@ -45,9 +45,11 @@ pub(super) async fn record(
             after: stored,
             order,
             alarm: None,
+            hinted: true,
         });
     }
     let lease = evidence.asked.as_ref().map(|asked| asked.lease);
+    let hinted = stored.ask_at.is_some() && stored.ask_at != lease;
     let late = if paid_by_another(&order, id) {
         LateSuccess::Cancel
     } else {
@@ -87,6 +89,7 @@ pub(super) async fn record(
         after,
         order,
         alarm: step.alarm,
+        hinted,
     })
 }
 

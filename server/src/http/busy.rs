@@ -1,0 +1,98 @@
+//! A refusal for load or for asking too much, told so that whoever asked can go on: programs and scripts get a problem,
+//! people without script a page that opens again by itself, or the page they came from.
+
+use axum::extract::Request;
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use payment::wire::ProblemCode;
+
+use super::problem::Refusal;
+
+/// Both languages, since finding out which one is wanted is work, and there is too much of that.
+const PAGE: &str = "<!doctype html><html lang=\"ko\"><meta charset=\"utf-8\">\
+    <meta name=\"viewport\" content=\"width=device-width\"><title>자리 Jari</title>\
+    <main><h1>요청이 몰리고 있어요</h1><p>잠시 후 이 페이지가 자동으로 다시 열려요. 주문과 결제는 그대로예요.</p>\
+    <div lang=\"en\"><h2>Very busy right now</h2><p>This page opens again by itself in a moment. Your order and payment \
+    are as they were.</p></div></main></html>";
+
+/// The answer to a request that is refused before anything was looked at.
+pub(super) fn busy(request: &Request, code: ProblemCode) -> Response {
+    let refusal = Refusal::new(code);
+    let headers = request.headers();
+    let wants_page = headers
+        .get(header::ACCEPT)
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains("text/html"));
+    if !wants_page || request.uri().path().starts_with("/api/") {
+        return refusal.into_response();
+    }
+    if request.method() == Method::POST {
+        return Redirect::to(&back(request.uri().path(), code)).into_response();
+    }
+    let mut response = refusal.into_response();
+    *response.body_mut() = PAGE.into();
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/html; charset=utf-8"),
+    );
+    headers.remove(header::CONTENT_LENGTH);
+    headers.insert("refresh", HeaderValue::from_static("3"));
+    debug_assert_ne!(response.status(), StatusCode::OK);
+    response
+}
+
+/// The page that a form belongs to, with the reason.
+fn back(path: &str, code: ProblemCode) -> String {
+    let page = if path.starts_with("/checkout/") {
+        path
+    } else {
+        "/"
+    };
+    format!("{page}?notice={code}")
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    fn ask(method: Method, path: &str, accept: &'static str) -> Response {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::ACCEPT, accept)
+            .body(Body::empty())
+            .unwrap();
+        busy(&request, ProblemCode::Overloaded)
+    }
+
+    #[test]
+    fn people_without_script_get_a_page_that_opens_again_and_programs_a_problem() {
+        let html = "text/html,application/xhtml+xml";
+        let page = ask(Method::GET, "/checkout/ord_1", html);
+        assert_eq!(page.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(page.headers()["refresh"], "3");
+        assert!(page.headers().contains_key(header::RETRY_AFTER));
+        assert_eq!(
+            page.headers()[header::CONTENT_TYPE],
+            "text/html; charset=utf-8"
+        );
+        let form = ask(Method::POST, "/checkout/ord_1", html);
+        assert_eq!(form.status(), StatusCode::SEE_OTHER);
+        assert_eq!(
+            form.headers()[header::LOCATION],
+            "/checkout/ord_1?notice=overloaded"
+        );
+        let form = ask(Method::POST, "/orders", html);
+        assert_eq!(form.headers()[header::LOCATION], "/?notice=overloaded");
+        for (path, accept) in [("/api/orders/ord_1", html), ("/checkout/ord_1", "*/*")] {
+            let problem = ask(Method::GET, path, accept);
+            assert_eq!(
+                problem.headers()[header::CONTENT_TYPE],
+                "application/problem+json"
+            );
+        }
+    }
+}
