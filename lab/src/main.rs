@@ -1,11 +1,29 @@
-//! The `lab` program: load of simulated shoppers against a running server and fake gateway, counted by the ledger.
+//! The `lab` program: experiments with simulated shoppers against the real server and the fake gateway, judged by the
+//! ledger, the metrics and the database.
 
+mod experiments;
+mod harness;
+mod keep_alive;
 mod load;
+mod pace;
+mod plan;
+mod pollers;
+mod prometheus;
+mod raw;
+mod report;
 mod shopper;
+mod stats;
+mod verdict;
 
-use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
 
-/// Measures a running shop with shoppers that are the real checkout page's machine.
+use anyhow::Context as _;
+use clap::{Args, Parser, Subcommand};
+
+use harness::Lab;
+
+/// Measures the shop with shoppers that are the real checkout page's machine.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Cli {
@@ -15,22 +33,88 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Names the experiments and what they ask
+    List,
+    /// Runs experiments, each with servers and databases of its own
+    Run(Run),
     /// An open-loop run: shoppers arrive at a fixed rate, whatever the server does, and behave as the page does
     Load(load::Options),
+    /// Waiting shoppers that poll; started by the experiment `waiting`
+    #[command(hide = true)]
+    Pollers(pollers::Options),
+}
+
+#[derive(Debug, Args)]
+struct Run {
+    /// Which, by the names of `lab list`
+    #[arg(required = true)]
+    names: Vec<String>,
+    /// Shortened: shows that an experiment works, not what it is to show
+    #[arg(long)]
+    quick: bool,
+    /// Where the reports go
+    #[arg(long, default_value = "lab-reports")]
+    out: PathBuf,
+    /// The folder of `jari` and `fakepg` [default: where `lab` is]
+    #[arg(long)]
+    bin_dir: Option<PathBuf>,
 }
 
 #[tokio::main]
 #[expect(clippy::print_stdout, reason = "the report is what the program is for")]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> anyhow::Result<ExitCode> {
     // The HTTP client names no TLS provider of its own.
     rustls::crypto::aws_lc_rs::default_provider()
         .install_default()
         .map_err(|_| anyhow::anyhow!("a TLS provider is installed already"))?;
     match Cli::parse().command {
+        Command::List => print!("{}", list()?),
+        Command::Run(options) => return run(options).await,
         Command::Load(options) => println!(
             "{}",
             serde_json::to_string_pretty(&load::run(options).await?)?
         ),
+        Command::Pollers(options) => pollers::run(options).await?,
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
+}
+
+fn own_folder() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe().context("finding the lab's own folder")?;
+    let folder = program.parent().context("the lab has no folder")?;
+    Ok(folder.to_owned())
+}
+
+fn lab(bin_dir: Option<PathBuf>, quick: bool) -> anyhow::Result<Lab> {
+    Ok(Lab {
+        bin_dir: bin_dir.map_or_else(own_folder, Ok)?,
+        quick,
+    })
+}
+
+fn list() -> anyhow::Result<String> {
+    let lab = lab(None, false)?;
+    let line =
+        |one: &experiments::Experiment| format!("{:<14} {}\n", one.name, (one.plan)(&lab).question);
+    Ok(experiments::ALL.iter().map(line).collect())
+}
+
+#[expect(clippy::print_stdout, reason = "the report is what the program is for")]
+async fn run(options: Run) -> anyhow::Result<ExitCode> {
+    let lab = lab(options.bin_dir, options.quick)?;
+    let names = options.names.iter();
+    let chosen: Vec<_> = names
+        .map(|name| experiments::find(name))
+        .collect::<Result<_, _>>()?;
+    let mut all_well = true;
+    for experiment in chosen {
+        let (report, well) = experiments::run(experiment, &lab, &options.out).await?;
+        println!("{report}");
+        all_well &= well;
+    }
+    Ok(if all_well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
