@@ -122,6 +122,7 @@ mod tests {
             let lab = Lab {
                 bin_dir: PathBuf::new(),
                 quick,
+                shoppers: None,
             };
             for experiment in &ALL {
                 let plan = (experiment.plan)(&lab);

@@ -37,6 +37,8 @@ pub(crate) struct Lab {
     pub(crate) bin_dir: PathBuf,
     /// Shortened runs.
     pub(crate) quick: bool,
+    /// How many shoppers wait in the experiment `waiting`; `None` is as planned.
+    pub(crate) shoppers: Option<u32>,
 }
 
 impl Lab {

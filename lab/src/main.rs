@@ -18,8 +18,9 @@ mod verdict;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::{Args, Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
 
 use harness::Lab;
 
@@ -52,6 +53,9 @@ struct Run {
     /// Shortened: shows that an experiment works, not what it is to show
     #[arg(long)]
     quick: bool,
+    /// How many shoppers wait in the experiment `waiting` [default: 10000, quick: 500]
+    #[arg(long)]
+    shoppers: Option<u32>,
     /// Where the reports go
     #[arg(long, default_value = "lab-reports")]
     out: PathBuf,
@@ -68,7 +72,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         .install_default()
         .map_err(|_| anyhow::anyhow!("a TLS provider is installed already"))?;
     match Cli::parse().command {
-        Command::List => print!("{}", list()?),
+        Command::List => print!("{}", list()),
         Command::Run(options) => return run(options).await,
         Command::Load(options) => println!(
             "{}",
@@ -85,36 +89,65 @@ fn own_folder() -> anyhow::Result<PathBuf> {
     Ok(folder.to_owned())
 }
 
-fn lab(bin_dir: Option<PathBuf>, quick: bool) -> anyhow::Result<Lab> {
-    Ok(Lab {
-        bin_dir: bin_dir.map_or_else(own_folder, Ok)?,
-        quick,
-    })
-}
-
-fn list() -> anyhow::Result<String> {
-    let lab = lab(None, false)?;
+fn list() -> String {
+    let lab = Lab {
+        bin_dir: PathBuf::new(),
+        quick: false,
+        shoppers: None,
+    };
     let line =
         |one: &experiments::Experiment| format!("{:<14} {}\n", one.name, (one.plan)(&lab).question);
-    Ok(experiments::ALL.iter().map(line).collect())
+    experiments::ALL.iter().map(line).collect()
 }
 
-#[expect(clippy::print_stdout, reason = "the report is what the program is for")]
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the report is what the program is for"
+)]
 async fn run(options: Run) -> anyhow::Result<ExitCode> {
-    let lab = lab(options.bin_dir, options.quick)?;
+    let lab = Lab {
+        bin_dir: options.bin_dir.map_or_else(own_folder, Ok)?,
+        quick: options.quick,
+        shoppers: options.shoppers,
+    };
     let names = options.names.iter();
     let chosen: Vec<_> = names
         .map(|name| experiments::find(name))
         .collect::<Result<_, _>>()?;
     let mut all_well = true;
     for experiment in chosen {
-        let (report, well) = experiments::run(experiment, &lab, &options.out).await?;
-        println!("{report}");
-        all_well &= well;
+        let ran = tokio::select! {
+            ran = experiments::run(experiment, &lab, &options.out) => ran,
+            // Dropped where it stands, which takes its programs and its database along.
+            () = interrupted() => bail!("interrupted"),
+        };
+        match ran {
+            Ok((report, well)) => {
+                println!("{report}");
+                all_well &= well;
+            }
+            // One that could not run does not take the others' reports.
+            Err(error) => {
+                eprintln!("{error:#}");
+                all_well = false;
+            }
+        }
     }
     Ok(if all_well {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Ctrl-C or SIGTERM. Where no handler can be set, the signal's default ends the program.
+async fn interrupted() {
+    let Ok(mut terminated) = signal(SignalKind::terminate()) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        Ok(()) = tokio::signal::ctrl_c() => {}
+        Some(()) = terminated.recv() => {}
+    }
 }

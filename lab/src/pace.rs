@@ -28,6 +28,13 @@ impl Pace {
         Self(vec![(rate, warm_up), (per_second, seconds)])
     }
 
+    /// For people.
+    pub(crate) fn says(&self) -> String {
+        let phase = |(rate, seconds): &(u32, u32)| format!("{rate}/s for {seconds} s");
+        let phases: Vec<_> = self.0.iter().map(phase).collect();
+        phases.join(", then ")
+    }
+
     /// How many arrive.
     pub(crate) fn len(&self) -> usize {
         self.0

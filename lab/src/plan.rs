@@ -83,7 +83,7 @@ pub(crate) struct Check {
 }
 
 /// What was found under one condition.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Condition {
     /// The figures, by name.
     pub(crate) figures: Map<String, Value>,
@@ -114,16 +114,31 @@ impl Condition {
 }
 
 /// Everything that an experiment found.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Findings {
-    /// By the names of the conditions.
-    pub(crate) conditions: BTreeMap<String, Condition>,
+    /// Each with its name, in the order of the run.
+    pub(crate) conditions: Vec<(String, Condition)>,
     /// The values that the criteria judge, by their ids; infinite is "never happened".
-    #[serde(skip)]
     pub(crate) measured: BTreeMap<String, f64>,
 }
 
 impl Findings {
+    /// Adds what was found under a condition.
+    pub(crate) fn add(&mut self, name: impl Into<String>, condition: Condition) {
+        self.conditions.push((name.into(), condition));
+    }
+
+    /// Whether a condition ran and was valid.
+    pub(crate) fn is_valid(&self, name: &str) -> bool {
+        let found = self.conditions.iter().find(|(known, _)| known == name);
+        found.is_some_and(|(_, condition)| condition.is_valid())
+    }
+
+    /// The value of a criterion, if there is one.
+    pub(crate) fn value(&self, id: &str) -> Option<f64> {
+        self.measured.get(id).copied()
+    }
+
     /// Notes the value of a criterion.
     pub(crate) fn measure(&mut self, id: &str, value: f64) {
         self.measured.insert(id.to_owned(), value);
@@ -152,12 +167,9 @@ pub(crate) struct Judged {
 /// Judges each criterion of a plan.
 pub(crate) fn judge_all(plan: &Plan, findings: &Findings) -> Vec<Judged> {
     let judged = |criterion: &Criterion| {
-        let valid = |name: &String| {
-            let condition = findings.conditions.get(name);
-            condition.is_some_and(Condition::is_valid)
-        };
-        let valid = !criterion.rests_on.is_empty() && criterion.rests_on.iter().all(valid);
-        let measured = findings.measured.get(&criterion.id).copied();
+        let rests_on = &criterion.rests_on;
+        let valid = !rests_on.is_empty() && rests_on.iter().all(|name| findings.is_valid(name));
+        let measured = findings.value(&criterion.id);
         Judged {
             criterion: criterion.clone(),
             measured,
@@ -175,7 +187,10 @@ pub(crate) fn is_success(judged: &[Judged], findings: &Findings) -> bool {
     };
     !judged.is_empty()
         && judged.iter().all(passed)
-        && findings.conditions.values().all(Condition::is_valid)
+        && findings
+            .conditions
+            .iter()
+            .all(|(_, condition)| condition.is_valid())
 }
 
 #[cfg(test)]
@@ -196,7 +211,7 @@ mod tests {
         let mut findings = Findings::default();
         let mut condition = Condition::default();
         condition.check("traffic", holds, "");
-        findings.conditions.insert("a".to_owned(), condition);
+        findings.add("a", condition);
         findings.measure("x", value);
         findings
     }
@@ -210,9 +225,7 @@ mod tests {
     fn an_empty_run_is_not_valid() {
         assert_eq!(verdict(&Findings::default()), (Verdict::NotValid, false));
         let mut unchecked = findings(1.0, true);
-        unchecked
-            .conditions
-            .insert("a".to_owned(), Condition::default());
+        unchecked.conditions = vec![("a".to_owned(), Condition::default())];
         assert_eq!(verdict(&unchecked), (Verdict::NotValid, false));
     }
 

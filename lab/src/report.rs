@@ -47,7 +47,7 @@ impl Report<'_> {
             "ran": self.findings.is_some(),
             "plan": self.plan,
             "verdicts": self.judged(),
-            "conditions": self.findings.map(|findings| &findings.conditions),
+            "conditions": self.findings.map(conditions),
         })
     }
 
@@ -60,6 +60,11 @@ impl Report<'_> {
         for line in &self.plan.setup {
             let _ = writeln!(text, "- {line}");
         }
+        let _ = writeln!(
+            text,
+            "- valid only if {}",
+            self.plan.valid_only_if.join("; ")
+        );
         text.push_str("\n| criterion | expected | published | measured | verdict |\n| --- | --- | --- | --- | --- |\n");
         for judged in self.judged() {
             let criterion = &judged.criterion;
@@ -83,6 +88,19 @@ impl Report<'_> {
         }
         text
     }
+}
+
+/// An array, since an object would lose the order of the run.
+fn conditions(findings: &Findings) -> Vec<Value> {
+    let condition = |(name, condition): &(String, Condition)| {
+        json!({
+            "name": name,
+            "valid": condition.is_valid(),
+            "figures": condition.figures,
+            "checks": condition.checks,
+        })
+    };
+    findings.conditions.iter().map(condition).collect()
 }
 
 fn measured(value: Option<f64>) -> String {

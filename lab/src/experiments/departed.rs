@@ -40,7 +40,12 @@ const FILLING: Duration = Duration::from_secs(2);
 /// Which of ten have left.
 const SEED: u64 = 1;
 
-fn plan(_: &Lab) -> Plan {
+/// How long the load is on.
+fn pace(lab: &Lab) -> Pace {
+    Pace::warmed(RATE, lab.pick(SECONDS, 8), lab.quick)
+}
+
+fn plan(lab: &Lab) -> Plan {
     let fall = Rule::Between {
         least: 4.0,
         most: 14.0,
@@ -49,7 +54,10 @@ fn plan(_: &Lab) -> Plan {
         question: "What does the gateway save when nothing is sent for shoppers who have left?"
             .to_owned(),
         setup: lines(&[
-            "30 confirms/s evenly spaced for 60 s after 10/s for 15 s (counted), every confirm takes 5 s, PG timeout 2 s, cap 40, reserve 4",
+            &format!(
+                "confirms evenly spaced, {} (all counted); each takes 5 s, PG timeout 2 s, cap 40, reserve 4",
+                pace(lab).says()
+            ),
             "3 of every 10 confirms carry X-Request-Timeout-Ms 0 (which ones: seeded), the others 30000",
             "a raw client, not the page: it sends one confirm and never polls",
             "JARI_DEADLINE_CHECK off and on; JARI_CIRCUIT=off, JARI_RESEND=budget, JARI_PG_CONFIRM_WINDOW_MS=5000; the gateway drops what its caller gave up",
@@ -125,7 +133,7 @@ async fn measure(lab: &Lab, check: &'static str, findings: &mut Findings) -> any
         ("JARI_PG_CONFIRM_WINDOW_MS", "5000"),
     ];
     let stage = Stage::open(lab, &settings).await?;
-    let pace = Pace::warmed(RATE, lab.pick(SECONDS, 8), lab.quick);
+    let pace = pace(lab);
     let orders = stage.prepare(pace.len()).await?;
     let scenario = json!({"delayMs": 5_000, "continueAfterDisconnect": false});
     stage.gateway.set(&scenario).await?;
@@ -140,7 +148,7 @@ async fn measure(lab: &Lab, check: &'static str, findings: &mut Findings) -> any
     let ended = validity::end(stage, &mut condition, pace.len(), limit).await?;
     let full = full_slots(&samples, &pace, start);
     let ran = judge(check, &answers, &ended, full, &mut condition, findings);
-    findings.conditions.insert(check.to_owned(), condition);
+    findings.add(check, condition);
     Ok(ran)
 }
 

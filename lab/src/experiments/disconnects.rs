@@ -90,7 +90,7 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     findings.measure("burst-refused", refused as f64);
     let ended = validity::end(stage, &mut condition, ids.len(), Duration::from_secs(60)).await?;
     compare(&ids, &ended, &mut findings);
-    findings.conditions.insert(CONDITION.to_owned(), condition);
+    findings.add(CONDITION, condition);
     Ok(findings)
 }
 

@@ -110,9 +110,7 @@ async fn measure(lab: &Lab, circuit: &'static str, findings: &mut Findings) -> a
     let limit = Duration::from_secs(180);
     let ended = validity::end(stage, &mut condition, pace.len(), limit).await?;
     judge(circuit, course, &seen, &ended, &mut condition, findings);
-    findings
-        .conditions
-        .insert(format!("circuit {circuit}"), condition);
+    findings.add(format!("circuit {circuit}"), condition);
     Ok(ended.books.ever_unknown as f64)
 }
 

@@ -126,7 +126,7 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
         heads.percentile_ms(50.0).map(|ms| ms / 1_000.0),
     );
     validity::end(stage, &mut condition, pace.len(), Duration::from_secs(60)).await?;
-    findings.conditions.insert(CONDITION.to_owned(), condition);
+    findings.add(CONDITION, condition);
     Ok(findings)
 }
 
