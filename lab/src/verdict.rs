@@ -54,7 +54,10 @@ impl Rule {
     /// For people.
     pub(crate) fn says(self) -> String {
         match self {
-            Self::Within { target, tolerance } if tolerance == 0.0 => format!("exactly {target}"),
+            Self::Within {
+                target,
+                tolerance: 0.0,
+            } => format!("exactly {target}"),
             Self::Within { target, tolerance } => format!("{target} ± {tolerance}"),
             Self::Between { least, most } => format!("{least} to {most}"),
             Self::AtMost { most } => format!("≤ {most}"),

@@ -167,7 +167,7 @@ fn opens_after(seen: &Driven<Seen>, moment: f64) -> Option<f64> {
     let first = answered
         .filter(|at| *at >= moment)
         .fold(f64::INFINITY, f64::min);
-    first.is_finite().then(|| first - moment)
+    first.is_finite().then_some(first - moment)
 }
 
 /// Seconds from a moment of the run until the first of some shoppers in a row whose confirms were all answered paid.
