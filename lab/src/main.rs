@@ -57,7 +57,7 @@ struct Run {
     #[arg(long)]
     shoppers: Option<u32>,
     /// Where the reports go
-    #[arg(long, default_value = "lab-reports")]
+    #[arg(long, default_value = "target/lab")]
     out: PathBuf,
     /// The folder of `jari` and `fakepg` [default: where `lab` is]
     #[arg(long)]

@@ -13,7 +13,7 @@ use crate::harness::{Lab, Stage};
 use crate::pace::{Driven, Pace, soon};
 use crate::plan::{Condition, Criterion, Findings, Plan};
 use crate::shopper::Seen;
-use crate::stats::{refused_share, rounded, share};
+use crate::stats::{refused_share, rounded, share, whole_holds};
 use crate::verdict::Rule;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -42,11 +42,12 @@ struct Course {
 
 fn course(lab: &Lab) -> Course {
     let stop = lab.pick(20, 4);
-    let resume = stop + lab.pick(180, 42);
+    let resume = stop + lab.pick(180, 64);
+    // Longer than the PG timeout even in a quick run: before it nothing becomes unknown.
     Course {
         stop,
         resume,
-        end: resume + lab.pick(60, 20),
+        end: resume + lab.pick(60, 16),
     }
 }
 
@@ -62,6 +63,7 @@ fn plan(lab: &Lab) -> Plan {
         setup: lines(&[
             &format!("{RATE} confirms/s evenly spaced for {} s, pages at their shipped times, all settings as shipped", course.end),
             &format!("from {} s to {} s the gateway accepts every call and answers none", course.stop, course.resume),
+            "refusals while it stands are counted over whole multiples of the hold, which is the PG timeout of 60 s",
             "JARI_CIRCUIT on and off",
         ]),
         valid_only_if: guard(&["payments became unknown"]),
@@ -140,10 +142,11 @@ fn judge(
     let flows = flows_after(seen, resume);
     condition.figure("secondsUntilCircuitRefused", opens.map(rounded));
     condition.figure("secondsUntilConfirmsFlow", flows.map(rounded));
+    let counted = stop + whole_holds(resume - stop, HOLD_SECONDS);
     let during: Vec<_> = seen
         .arrived
         .iter()
-        .filter(|(due, _)| (stop..resume).contains(&due.as_secs_f64()))
+        .filter(|(due, _)| (stop..counted).contains(&due.as_secs_f64()))
         .map(|(_, seen)| seen)
         .collect();
     let refused = during.iter().filter(|seen| seen.refused.is_some()).count() as u64;

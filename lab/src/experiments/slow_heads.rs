@@ -31,6 +31,8 @@ const CONDITION: &str = "slow clients";
 const BYTE_STEP: Duration = Duration::from_millis(500);
 /// A client that could not connect tries again so much later.
 const AGAIN: Duration = Duration::from_millis(100);
+/// How long all of them may take to connect.
+const GATHERING: Duration = Duration::from_secs(30);
 /// Confirms a second.
 const RATE: u32 = 10;
 
@@ -151,12 +153,18 @@ impl Crowd {
             )
         };
         let clients: Vec<_> = heads.chain(bodies).map(start).collect();
-        for _ in &clients {
-            connected
-                .recv()
-                .await
-                .context("a slow client ended early")?;
-        }
+        let all_connected = async {
+            for _ in &clients {
+                connected
+                    .recv()
+                    .await
+                    .context("a slow client ended early")?;
+            }
+            anyhow::Ok(())
+        };
+        tokio::time::timeout(GATHERING, all_connected)
+            .await
+            .context("the slow clients could not all connect")??;
         Ok(Self { leave, clients })
     }
 
