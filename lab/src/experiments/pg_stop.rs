@@ -140,6 +140,8 @@ fn judge(
     let (stop, resume) = (f64::from(course.stop), f64::from(course.resume));
     let opens = opens_after(seen, stop);
     let flows = flows_after(seen, resume);
+    let opened = ended.scrape.by("circuit_opened_total", "reason");
+    condition.figure("circuitOpened", opened);
     condition.figure("secondsUntilCircuitRefused", opens.map(rounded));
     condition.figure("secondsUntilConfirmsFlow", flows.map(rounded));
     let counted = stop + whole_holds(resume - stop, HOLD_SECONDS);

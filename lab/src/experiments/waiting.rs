@@ -103,8 +103,9 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let ran = poll(lab, &stage, &orders).await?;
     all_unknown(&stage, shoppers, "after", &mut condition).await?;
     judge(shoppers, &ran, &mut condition, &mut findings);
-    let shed = stage.scrape().await?.sum("http_shed_total", &[]);
-    condition.figure("shed", shed);
+    let scrape = stage.scrape().await?;
+    condition.figure("shed", scrape.by("http_shed_total", "class"));
+    condition.figure("pollAnswers", scrape.by("poll_answers_total", "source"));
     stage.gateway.expire_unconfirmed().await?;
     validity::end(stage, &mut condition, shoppers, Duration::from_secs(400)).await?;
     findings.add(CONDITION, condition);
