@@ -1,5 +1,6 @@
 //! Clients that never finish a request, beside shoppers who pay: whether the ones cost the others anything.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use tokio::task::JoinHandle;
 use super::{Experiment, answers, lines, pages, refusals};
 use crate::harness::validity::{self, guard};
 use crate::harness::{Lab, Stage};
-use crate::pace::{Pace, soon};
+use crate::pace::{Driven, Pace, drive, soon};
 use crate::plan::{Condition, Criterion, Findings, Plan};
 use crate::stats::Latencies;
 use crate::verdict::Rule;
@@ -35,6 +36,9 @@ const AGAIN: Duration = Duration::from_millis(100);
 const GATHERING: Duration = Duration::from_secs(30);
 /// Confirms a second.
 const RATE: u32 = 10;
+
+/// New orders a second: the slow bodies are orders too.
+const ORDER_RATE: u32 = 5;
 
 /// What a slow client never ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +80,7 @@ fn plan(lab: &Lab) -> Plan {
                 lab.pick(200, 20)
             ),
             &format!(
-                "beside them {RATE} confirms/s for {} s by pages at their shipped times, a healthy gateway",
+                "beside them {RATE} confirms/s for {} s by pages at their shipped times and {ORDER_RATE} new orders/s, a healthy gateway",
                 lab.pick(20, 13)
             ),
             "all settings as shipped: a head must be complete within 10 s (spec section 7)",
@@ -88,6 +92,7 @@ fn plan(lab: &Lab) -> Plan {
                 "confirms not answered as paid",
                 Rule::exactly(0.0),
             ),
+            one("orders-refused", "new orders not made", Rule::exactly(0.0)).finding(),
             one(
                 "head-life",
                 "median life of a connection with a slow head, s",
@@ -111,9 +116,22 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let orders = stage.prepare(pace.len()).await?;
     stage.gateway.set(&json!({})).await?;
     let crowd = Crowd::gather(lab, &stage).await?;
-    let seen = pages(&stage, &pace, soon(), orders).await?;
+    let start = soon();
+    let buying = Pace::steady(ORDER_RATE, pace.seconds());
+    let (seen, bought) = tokio::join!(
+        pages(&stage, &pace, start, orders),
+        buy(&stage, &buying, start)
+    );
+    let (seen, bought) = (seen?, bought?);
     let (heads, bodies) = crowd.leave().await?;
     validity::arrivals(&mut condition, "confirms", pace.len(), &seen);
+    validity::arrivals(&mut condition, "orders", buying.len(), &bought);
+    let made = bought
+        .outcomes()
+        .filter(|status| **status == Some(201))
+        .count();
+    findings.measure("orders-refused", (buying.len() - made) as f64);
+    condition.figure("orderAnswers", by_status(bought.outcomes()));
     let took = answers(seen.outcomes());
     validity::latencies(&mut condition, "confirmAnswers", &took);
     condition.figure("refusals", refusals(seen.outcomes()));
@@ -127,9 +145,36 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
         "head-life",
         heads.percentile_ms(50.0).map(|ms| ms / 1_000.0),
     );
-    validity::end(stage, &mut condition, pace.len(), Duration::from_secs(60)).await?;
+    validity::end(
+        stage,
+        &mut condition,
+        pace.len() + made,
+        Duration::from_secs(60),
+    )
+    .await?;
     findings.add(CONDITION, condition);
     Ok(findings)
+}
+
+/// Makes new orders at a pace, as shoppers do before they pay, and gives the status of each answer.
+async fn buy(stage: &Stage, pace: &Pace, start: Instant) -> anyhow::Result<Driven<Option<u16>>> {
+    let (client, shop) = (stage.client.clone(), stage.shop.clone());
+    let body = json!({"items": [{"sku": "mug", "quantity": 1}]});
+    let order = move |(), _| {
+        let request = client.post(format!("{shop}/api/orders")).json(&body);
+        async move { Some(request.send().await.ok()?.status().as_u16()) }
+    };
+    drive(pace, start, std::iter::repeat(()), order).await
+}
+
+/// How many answers had each status; `lost` had none.
+fn by_status<'a>(answers: impl Iterator<Item = &'a Option<u16>>) -> BTreeMap<String, u32> {
+    let mut counts = BTreeMap::new();
+    for status in answers {
+        let name = status.map_or_else(|| "lost".to_owned(), |status| status.to_string());
+        *counts.entry(name).or_default() += 1;
+    }
+    counts
 }
 
 /// The slow clients.

@@ -100,12 +100,17 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     all_unknown(&stage, shoppers, "before", &mut condition).await?;
     let (full, short) = BACK_OFF;
     tokio::time::sleep(seconds(lab.pick(full, short))).await;
+    let before = stage.scrape().await?;
     let ran = poll(lab, &stage, &orders).await?;
     all_unknown(&stage, shoppers, "after", &mut condition).await?;
     judge(shoppers, &ran, &mut condition, &mut findings);
     let scrape = stage.scrape().await?;
     condition.figure("shed", scrape.by("http_shed_total", "class"));
-    condition.figure("pollAnswers", scrape.by("poll_answers_total", "source"));
+    let mut sources = scrape.by("poll_answers_total", "source");
+    for (source, count) in before.by("poll_answers_total", "source") {
+        *sources.entry(source).or_default() -= count;
+    }
+    condition.figure("pollAnswers", sources);
     stage.gateway.expire_unconfirmed().await?;
     validity::end(stage, &mut condition, shoppers, Duration::from_secs(400)).await?;
     findings.add(CONDITION, condition);
