@@ -1,11 +1,30 @@
-//! The `lab` program: load of simulated shoppers against a running server and fake gateway, counted by the ledger.
+//! The `lab` program: experiments with simulated shoppers against the real server and the fake gateway, judged by the
+//! ledger, the metrics and the database.
 
+mod experiments;
+mod harness;
+mod keep_alive;
 mod load;
+mod pace;
+mod plan;
+mod pollers;
+mod prometheus;
+mod raw;
+mod report;
 mod shopper;
+mod stats;
+mod verdict;
 
-use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
 
-/// Measures a running shop with shoppers that are the real checkout page's machine.
+use anyhow::{Context as _, bail};
+use clap::{Args, Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
+
+use harness::Lab;
+
+/// Measures the shop with shoppers that are the real checkout page's machine.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Cli {
@@ -15,22 +34,120 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Names the experiments and what they ask
+    List,
+    /// Runs experiments, each with servers and databases of its own
+    Run(Run),
     /// An open-loop run: shoppers arrive at a fixed rate, whatever the server does, and behave as the page does
     Load(load::Options),
+    /// Waiting shoppers that poll; started by the experiment `waiting`
+    #[command(hide = true)]
+    Pollers(pollers::Options),
+}
+
+#[derive(Debug, Args)]
+struct Run {
+    /// Which, by the names of `lab list`
+    #[arg(required = true)]
+    names: Vec<String>,
+    /// Shortened: shows that an experiment works, not what it is to show
+    #[arg(long)]
+    quick: bool,
+    /// How many shoppers wait in the experiment `waiting` [default: 10000, quick: 500]
+    #[arg(long)]
+    shoppers: Option<u32>,
+    /// Where the reports go
+    #[arg(long, default_value = "target/lab")]
+    out: PathBuf,
+    /// The folder of `jari` and `fakepg` [default: where `lab` is]
+    #[arg(long)]
+    bin_dir: Option<PathBuf>,
 }
 
 #[tokio::main]
 #[expect(clippy::print_stdout, reason = "the report is what the program is for")]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> anyhow::Result<ExitCode> {
     // The HTTP client names no TLS provider of its own.
     rustls::crypto::aws_lc_rs::default_provider()
         .install_default()
         .map_err(|_| anyhow::anyhow!("a TLS provider is installed already"))?;
     match Cli::parse().command {
+        Command::List => print!("{}", list()),
+        Command::Run(options) => return run(options).await,
         Command::Load(options) => println!(
             "{}",
             serde_json::to_string_pretty(&load::run(options).await?)?
         ),
+        Command::Pollers(options) => pollers::run(options).await?,
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
+}
+
+fn own_folder() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe().context("finding the lab's own folder")?;
+    let folder = program.parent().context("the lab has no folder")?;
+    Ok(folder.to_owned())
+}
+
+fn list() -> String {
+    let lab = Lab {
+        bin_dir: PathBuf::new(),
+        quick: false,
+        shoppers: None,
+    };
+    let line =
+        |one: &experiments::Experiment| format!("{:<14} {}\n", one.name, (one.plan)(&lab).question);
+    experiments::ALL.iter().map(line).collect()
+}
+
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the report is what the program is for"
+)]
+async fn run(options: Run) -> anyhow::Result<ExitCode> {
+    let lab = Lab {
+        bin_dir: options.bin_dir.map_or_else(own_folder, Ok)?,
+        quick: options.quick,
+        shoppers: options.shoppers,
+    };
+    let names = options.names.iter();
+    let chosen: Vec<_> = names
+        .map(|name| experiments::find(name))
+        .collect::<Result<_, _>>()?;
+    let mut all_well = true;
+    for experiment in chosen {
+        let ran = tokio::select! {
+            ran = experiments::run(experiment, &lab, &options.out) => ran,
+            // Dropped where it stands, which takes its programs and its database along.
+            () = interrupted() => bail!("interrupted"),
+        };
+        match ran {
+            Ok((report, well)) => {
+                println!("{report}");
+                all_well &= well;
+            }
+            // One that could not run does not take the others' reports.
+            Err(error) => {
+                eprintln!("{error:#}");
+                all_well = false;
+            }
+        }
+    }
+    Ok(if all_well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Ctrl-C or SIGTERM. Where no handler can be set, the signal's default ends the program.
+async fn interrupted() {
+    let Ok(mut terminated) = signal(SignalKind::terminate()) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        Ok(()) = tokio::signal::ctrl_c() => {}
+        Some(()) = terminated.recv() => {}
+    }
 }

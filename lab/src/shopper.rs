@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use payment::checkout::{Checkout, Command, ConfirmAnswer, Event};
+use payment::order::OrderStatus;
 use payment::time::{Millis, PageTimes};
 use payment::view::Stage;
 use payment::wire::{ConfirmRequest, OrderState, Problem, ProblemCode};
@@ -15,9 +16,12 @@ use tokio::task::JoinHandle;
 /// An order that is ready to be confirmed: made and authenticated before the clock of the run starts.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
-    cookie: String,
-    order: OrderState,
-    request: ConfirmRequest,
+    /// The shopper's, as the `Cookie` header carries it.
+    pub(crate) cookie: String,
+    /// The order before its confirm.
+    pub(crate) order: OrderState,
+    /// The confirm, as the return URL gives it.
+    pub(crate) request: ConfirmRequest,
 }
 
 /// What one shopper saw.
@@ -29,6 +33,8 @@ pub(crate) struct Seen {
     pub(crate) took: Duration,
     /// How long the confirm's own answer took from the intended start; `None` when the page gave it up.
     pub(crate) answered: Option<Duration>,
+    /// Whether the confirm's own answer said that the order is paid.
+    pub(crate) paid: bool,
     /// The first refusal, if the confirm was refused.
     pub(crate) refused: Option<ProblemCode>,
 }
@@ -104,6 +110,7 @@ pub(crate) async fn shop(
         stage: Stage::Offer,
         took: Duration::ZERO,
         answered: None,
+        paid: false,
         refused: None,
     };
     let mut event = Event::ConfirmStarted {
@@ -112,8 +119,9 @@ pub(crate) async fn shop(
     loop {
         if let Event::ConfirmAnswered(answer) = &event {
             seen.answered = Some(intended.elapsed());
-            if let ConfirmAnswer::Refused { code, .. } = answer {
-                seen.refused = *code;
+            match answer {
+                ConfirmAnswer::Order(order) => seen.paid = order.status == OrderStatus::Paid,
+                ConfirmAnswer::Refused { code, .. } => seen.refused = *code,
             }
         }
         let commands = page.handle(event, driver.now());

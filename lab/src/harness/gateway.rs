@@ -1,0 +1,94 @@
+//! The fake gateway's control API: scenario, ledger, health.
+
+use anyhow::Context as _;
+use reqwest::Client;
+use serde_json::{Value, json};
+
+/// A running fake gateway.
+#[derive(Debug, Clone)]
+pub(crate) struct Gateway {
+    client: Client,
+    /// Its base URL, without a slash at its end.
+    pub(crate) url: String,
+}
+
+impl Gateway {
+    /// The gateway at a URL.
+    pub(crate) const fn new(client: Client, url: String) -> Self {
+        Self { client, url }
+    }
+
+    /// Replaces the whole scenario.
+    pub(crate) async fn set(&self, scenario: &Value) -> anyhow::Result<()> {
+        let request = self.client.put(self.control("scenario")).json(scenario);
+        let answer = request.send().await.context("setting the scenario")?;
+        answer
+            .error_for_status()
+            .with_context(|| format!("the scenario {scenario}"))?;
+        Ok(())
+    }
+
+    /// Ends every payment that still waits for its confirm, so that an inquiry about a call that was lost before its
+    /// booking gets a final answer.
+    pub(crate) async fn expire_unconfirmed(&self) -> anyhow::Result<()> {
+        self.set(&json!({"confirmWindowMs": 1})).await
+    }
+
+    /// What it received and booked since the last reset.
+    pub(crate) async fn ledger(&self) -> anyhow::Result<Ledger> {
+        let answer = self.client.get(self.control("ledger")).send().await?;
+        Ok(Ledger(answer.error_for_status()?.json().await?))
+    }
+
+    /// Counts anew.
+    pub(crate) async fn reset_ledger(&self) -> anyhow::Result<()> {
+        let answer = self.client.delete(self.control("ledger")).send().await?;
+        answer.error_for_status()?;
+        Ok(())
+    }
+
+    /// Whether it answers.
+    pub(crate) async fn is_alive(&self) -> bool {
+        let answer = self.client.get(self.control("health")).send().await;
+        answer.is_ok_and(|answer| answer.status().is_success())
+    }
+
+    fn control(&self, what: &str) -> String {
+        format!("{}/_control/{what}", self.url)
+    }
+}
+
+/// The gateway's truth.
+#[derive(Debug, Clone)]
+pub(crate) struct Ledger(Value);
+
+impl Ledger {
+    /// A count of confirm calls, such as `received` or `approved`.
+    pub(crate) fn confirms(&self, what: &str) -> u64 {
+        self.calls("confirm", what)
+    }
+
+    /// A count of calls of one operation.
+    pub(crate) fn calls(&self, operation: &str, what: &str) -> u64 {
+        self.0["calls"][operation][what].as_u64().unwrap_or(0)
+    }
+
+    /// The most confirms that the gateway worked on at once.
+    pub(crate) fn peak_confirms(&self) -> u64 {
+        self.0["peakInFlight"]["confirm"].as_u64().unwrap_or(0)
+    }
+
+    /// How often an order was charged.
+    pub(crate) fn charges(&self, gateway_order_id: &str) -> u64 {
+        self.0["orders"][gateway_order_id]["charges"]
+            .as_u64()
+            .unwrap_or(0)
+    }
+
+    /// How many orders were charged more than once.
+    pub(crate) fn charged_twice(&self) -> u64 {
+        let orders = self.0["orders"].as_object();
+        let twice = |order: &&Value| order["charges"].as_u64() > Some(1);
+        orders.map_or(0, |orders| orders.values().filter(twice).count() as u64)
+    }
+}
