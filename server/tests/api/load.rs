@@ -96,6 +96,38 @@ async fn a_body_that_drips_is_refused_in_time_and_nothing_is_done() {
     shop.end().await;
 }
 
+/// More of them than any lane works on at once.
+const DRIPPING: usize = 80;
+
+#[tokio::test]
+async fn clients_that_never_finish_their_body_hold_up_nobody() {
+    let shop = Shop::open().await;
+    let address = shop.url.trim_start_matches("http://");
+    let mut dripping = Vec::new();
+    for n in 0..DRIPPING {
+        let path = ["/webhooks/toss", "/api/orders"][n % 2];
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 90\r\n\r\n{{"
+        );
+        let mut stream = TcpStream::connect(address).expect("a connection");
+        stream.write_all(head.as_bytes()).expect("sent");
+        dripping.push(stream);
+    }
+    let order = shop.order("mug", 1).await;
+    assert_eq!(shop.pay(&order).await.status, 200);
+    let word = json!({"data": {"paymentKey": "k", "orderId": order.id, "status": "DONE"}});
+    let told = shop.post("/webhooks/toss").json(&word).send().await;
+    assert_eq!(told.unwrap().status(), 200);
+    for class in ["webhook", "order"] {
+        let shed = shop
+            .metric(&format!("http_shed_total{{class=\"{class}\"}}"))
+            .await;
+        assert_eq!(shed, 0.0, "{class}");
+    }
+    drop(dripping);
+    shop.end().await;
+}
+
 #[tokio::test]
 async fn the_labs_workers_queue_and_a_departed_client_frees_none() {
     let shop = Shop::with(&[("JARI_LAB_WORKERS", "1")]).await;
