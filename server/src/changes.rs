@@ -15,7 +15,7 @@ use payment::wire::OrderState;
 use quick_cache::sync::Cache;
 
 use crate::app::App;
-use crate::store::{Owner, StoreError};
+use crate::store::{FeedPosition, Owner, StoreError};
 
 /// How often the feed is read.
 const STEP: Millis = Millis::new(200);
@@ -128,7 +128,7 @@ pub async fn run(app: Arc<App>) {
     let mut swept = Millis::ZERO;
     while !app.stopping.is_cancelled() {
         let began = app.clock.now();
-        match read_on(&app, position).await {
+        match read_on(&app, position.as_ref()).await {
             Ok(reached) => {
                 position = Some((reached, began));
                 app.cache.follow(began);
@@ -141,8 +141,7 @@ pub async fn run(app: Arc<App>) {
         }
         if app.clock.now() >= swept.plus(LONGEST_GAP) {
             swept = app.clock.now();
-            let before = app.clock.epoch().minus(KEPT);
-            if let Err(error) = app.store.sweep_changes(before).await {
+            if let Err(error) = app.store.sweep_changes(KEPT, app.clock.epoch()).await {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "the change feed could not be swept"
@@ -157,23 +156,21 @@ pub async fn run(app: Arc<App>) {
 }
 
 /// Reads on from a position and forgets what changed; without one, or after too long a gap, forgets everything.
-async fn read_on(app: &App, position: Option<(i64, Millis)>) -> Result<i64, StoreError> {
-    let Some((mut reached, _)) = position.filter(|(_, at)| app.clock.now().less(*at) < LONGEST_GAP)
+async fn read_on(
+    app: &App,
+    position: Option<&(FeedPosition, Millis)>,
+) -> Result<FeedPosition, StoreError> {
+    let Some((reached, _)) = position.filter(|(_, at)| app.clock.now().less(*at) < LONGEST_GAP)
     else {
         let end = app.store.end_of_changes().await?;
         app.cache.forget_all();
         return Ok(end);
     };
-    loop {
-        let changes = app.store.changes_after(reached).await?;
-        let Some((last, _)) = changes.last() else {
-            return Ok(reached);
-        };
-        reached = *last;
-        for (_, id) in &changes {
-            app.cache.forget(id);
-        }
+    let (changed, reached) = app.store.changes_after(reached).await?;
+    for id in &changed {
+        app.cache.forget(id);
     }
+    Ok(reached)
 }
 
 #[cfg(test)]

@@ -11,11 +11,26 @@ use payment::share::reserve_of;
 use payment::time::Millis;
 
 use crate::app::App;
-use crate::random;
 use crate::store::{Beat, HeldSlots, StoreError};
 
 /// How often the lease is renewed. A new node's share comes within two of these.
 const BEAT: Millis = Millis::from_secs(1);
+
+/// Takes a place among the nodes, before the first request: a claim of a node without a lease would be taken for a dead
+/// one's.
+///
+/// # Errors
+/// [`StoreError`]; the server must not start then.
+pub async fn join(app: &App) -> Result<(), StoreError> {
+    if !app.store.is_shared() {
+        return Ok(());
+    }
+    // Until a share is granted there is none.
+    for line in &app.lines {
+        line.slots.set_share(0, 0);
+    }
+    beat(app).await
+}
 
 /// Renews the lease until the server stops; with a database of its own there is nothing to divide.
 pub async fn run(app: Arc<App>) {
@@ -23,19 +38,15 @@ pub async fn run(app: Arc<App>) {
         gauge!("nodes_alive").set(1.0);
         return app.stopping.cancelled().await;
     }
-    divide(&app, &random::secret()).await;
+    divide(&app).await;
 }
 
-async fn divide(app: &App, node: &str) {
+async fn divide(app: &App) {
     let mut renewed = None;
-    // Until a share is granted there is none.
-    for line in &app.lines {
-        line.slots.set_share(0, 0);
-    }
     // A stopping node keeps its slots until its calls have ended: the lease runs out by itself.
     loop {
         let began = app.clock.now();
-        match beat(app, node).await {
+        match beat(app).await {
             Ok(()) => renewed = Some(began),
             Err(error) => tracing::warn!(
                 error = &error as &dyn std::error::Error,
@@ -54,7 +65,7 @@ async fn divide(app: &App, node: &str) {
         }
         tokio::time::sleep(BEAT.to_duration()).await;
     }
-    if let Err(error) = app.store.leave(node, app.clock.epoch()).await {
+    if let Err(error) = app.store.leave(&app.node).await {
         tracing::warn!(
             error = &error as &dyn std::error::Error,
             "the node's lease ends by itself"
@@ -63,7 +74,7 @@ async fn divide(app: &App, node: &str) {
 }
 
 /// Renews the lease once and takes the share that was granted.
-async fn beat(app: &App, node: &str) -> Result<(), StoreError> {
+async fn beat(app: &App) -> Result<(), StoreError> {
     let held = |line: &Arc<crate::app::Line>| {
         Some(HeldSlots {
             gateway: line.gateway.name().clone(),
@@ -73,7 +84,7 @@ async fn beat(app: &App, node: &str) -> Result<(), StoreError> {
     };
     let lease = app.lines.iter().map(|line| line.times.node_lease).max();
     let beat = Beat {
-        node: node.to_owned(),
+        node: app.node.clone(),
         at: app.clock.epoch(),
         lease: lease.unwrap_or_default(),
         slots: app.lines.iter().filter_map(held).collect(),

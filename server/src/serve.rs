@@ -24,9 +24,9 @@ use crate::lanes::Lanes;
 use crate::metrics;
 use crate::pressure::Pressure;
 use crate::random;
-use crate::store::Store;
-use crate::store::sqlite::{self, SqliteStore};
-use crate::{changes, gauges, inbox, nodes, pressure, recovery};
+use crate::store::open::Stores;
+use crate::store::sqlite;
+use crate::{changes, gauges, inbox, nodes, pressure, recovery, store};
 
 /// Runs a server until `stop` is cancelled, then drains it.
 ///
@@ -44,7 +44,10 @@ pub async fn run(
     let listener = TcpListener::bind(addr)
         .await
         .with_context(|| format!("listening on {addr}"))?;
-    let _only = only_process(&app.config.database_url)?;
+    let _only = only_process(app.config.database_url.expose())?;
+    nodes::join(&app)
+        .await
+        .context("taking a place among the nodes")?;
     let interrupted = recovery::interrupt(&app)
         .await
         .context("taking over what was interrupted")?;
@@ -134,24 +137,16 @@ async fn upkeep(app: Arc<App>, handle: PrometheusHandle) {
 /// # Errors
 /// When one of them cannot be opened.
 pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result<Arc<App>> {
-    let store = SqliteStore::open(&config.database_url, config.times.database_wait)
-        .await
-        .with_context(|| format!("opening {}", config.database_url))?;
+    let lanes = config.lanes == Switch::On;
+    let url = &config.database_url;
+    let opened = store::open::open(url, config.times.database_wait, lanes).await;
+    let Stores { core, polls, reads } = opened.with_context(|| format!("opening {url}"))?;
     let clock = Clock::new();
     let lines = config
         .gateways
         .iter()
         .map(|gateway| line(gateway, &config, clock))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let lanes = config.lanes == Switch::On;
-    let (polls, reads) = if lanes {
-        (store.beside("polls").await, store.beside("reads").await)
-    } else {
-        (Ok(store.clone()), Ok(store.clone()))
-    };
-    let polls: Arc<dyn Store> = Arc::new(polls.context("opening the database for polls")?);
-    let reads: Arc<dyn Store> = Arc::new(reads.context("opening the database for reads")?);
-    let store: Arc<dyn Store> = Arc::new(store);
     Ok(Arc::new(App {
         lanes: Lanes::new(lanes, config.times.cap),
         pressure: Pressure::default(),
@@ -159,7 +154,8 @@ pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result
         cache: OrderCache::default(),
         config,
         clock,
-        store,
+        node: random::secret(),
+        store: core,
         polls,
         reads,
         lines,

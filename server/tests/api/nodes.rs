@@ -10,87 +10,23 @@ use payment::time::Millis;
 use payment::wire::OrderState;
 use server::app::App;
 use server::changes;
-use server::clock::EpochMs;
-use server::config::{Config, Environment, Settings};
-use server::store::sqlite::SqliteStore;
-use server::store::{
-    Beat, Evidence, HeldSlots, NewAttemptRow, NewOrderRow, NodeSlots, Opened, Owner, Store,
-};
+use server::config::{Config, DatabaseUrl, Environment, Settings};
+use server::store::{Evidence, NewAttemptRow, NewOrderRow, Opened, Owner};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-const LEASE: Millis = Millis::from_secs(65);
-
-async fn store(folder: &TempDir) -> SqliteStore {
-    SqliteStore::open_file(&folder.path().join("jari.db"), Millis::from_secs(2))
-        .await
-        .expect("a database")
-}
-
 fn toss() -> GatewayName {
     GatewayName::parse("toss").expect("a name")
-}
-
-/// What `node` may use at second `at`, having so many in flight.
-async fn beat(store: &dyn Store, node: &str, at: i64, in_flight: u32) -> u32 {
-    let beat = Beat {
-        node: node.to_owned(),
-        at: EpochMs(at * 1_000),
-        lease: LEASE,
-        slots: vec![HeldSlots {
-            gateway: toss(),
-            cap: 40,
-            in_flight,
-        }],
-    };
-    let granted: Vec<NodeSlots> = store.beat(beat).await.expect("a beat");
-    granted[0].slots
-}
-
-#[tokio::test]
-async fn a_new_node_grows_only_as_the_others_shrink_and_the_sum_never_exceeds_the_cap() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = store(&folder).await;
-    assert_eq!(beat(&store, "a", 0, 0).await, 40);
-    // The first node still may use all of it, so the second has none yet.
-    assert_eq!(beat(&store, "b", 1, 0).await, 0);
-    // It shrinks, but its calls cannot be called back.
-    assert_eq!(beat(&store, "a", 2, 35).await, 20);
-    assert_eq!(beat(&store, "b", 3, 0).await, 5);
-    assert_eq!(beat(&store, "a", 4, 12).await, 20);
-    assert_eq!(beat(&store, "b", 5, 5).await, 20);
-    // A third one: 14 + 13 + 13, the remainder to the first by id.
-    assert_eq!(beat(&store, "c", 6, 0).await, 0);
-    assert_eq!(beat(&store, "b", 7, 0).await, 13);
-    assert_eq!(beat(&store, "a", 8, 0).await, 14);
-    assert_eq!(beat(&store, "c", 9, 0).await, 13);
-}
-
-#[tokio::test]
-async fn a_dead_nodes_share_returns_after_its_lease_and_a_leaving_ones_at_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = store(&folder).await;
-    beat(&store, "a", 0, 0).await;
-    beat(&store, "b", 0, 0).await;
-    assert_eq!(beat(&store, "a", 1, 0).await, 20);
-    assert_eq!(beat(&store, "b", 1, 20).await, 20);
-    // "b" dies with twenty calls in flight: the gateway may still be working on them.
-    assert_eq!(beat(&store, "a", 65, 0).await, 20);
-    assert_eq!(beat(&store, "a", 67, 0).await, 40);
-    assert_eq!(beat(&store, "b", 68, 0).await, 0);
-    assert_eq!(beat(&store, "a", 69, 0).await, 20);
-    store.leave("a", EpochMs(70_000)).await.unwrap();
-    assert_eq!(beat(&store, "b", 70, 0).await, 40);
 }
 
 async fn node(folder: &TempDir) -> Arc<App> {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let settings = Settings {
         env: Some(Environment::Development),
-        database_url: Some(format!(
+        database_url: Some(DatabaseUrl::new(&format!(
             "sqlite://{}",
             folder.path().join("jari.db").display()
-        )),
+        ))),
         ..Settings::default()
     };
     let config = Config::check(settings).expect("settings");

@@ -35,15 +35,32 @@ fn expressions(value: &Value, into: &mut Vec<String>) {
 fn alert_expressions(yaml: &str) -> Vec<String> {
     yaml.split("expr:")
         .skip(1)
-        .map(|rest| rest.split("\n        for:").next().unwrap_or_default().to_owned())
+        .map(|rest| {
+            rest.split("\n        for:")
+                .next()
+                .unwrap_or_default()
+                .to_owned()
+        })
         .collect()
 }
 
 /// The metrics that an expression names: our prefixes, outside of quotes and label lists.
 fn metrics_in(expression: &str) -> BTreeSet<String> {
     const PREFIXES: [&str; 14] = [
-        "pg_", "payments_", "payment_", "webhook_", "webhooks_", "http_", "circuit_", "db_", "database_",
-        "recovery_", "nodes_", "poll_", "runtime_", "rate_",
+        "pg_",
+        "payments_",
+        "payment_",
+        "webhook_",
+        "webhooks_",
+        "http_",
+        "circuit_",
+        "db_",
+        "database_",
+        "recovery_",
+        "nodes_",
+        "poll_",
+        "runtime_",
+        "rate_",
     ];
     let mut plain = String::new();
     let (mut quoted, mut depth) = (false, 0);
@@ -83,8 +100,11 @@ async fn dashboard_and_alerts_name_only_metrics_that_the_server_has() {
     shop.set(json!({})).await;
     let order = shop.order("mug", 1).await;
     shop.pay(&order).await;
-    shop.until_metric("webhook_events_total{gateway=\"toss\",result=\"applied\"}", 1.0)
-        .await;
+    shop.until_metric(
+        "webhook_events_total{gateway=\"toss\",result=\"applied\"}",
+        1.0,
+    )
+    .await;
     let text = shop.metrics().await;
     let has: BTreeSet<_> = text
         .lines()
@@ -99,7 +119,10 @@ async fn dashboard_and_alerts_name_only_metrics_that_the_server_has() {
     named.extend(alerts);
     for expression in named {
         for metric in metrics_in(&expression) {
-            assert!(has.contains(metric.as_str()), "no {metric}: {expression}\n{has:?}");
+            assert!(
+                has.contains(metric.as_str()),
+                "no {metric}: {expression}\n{has:?}"
+            );
         }
     }
     shop.end().await;
