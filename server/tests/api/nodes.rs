@@ -1,5 +1,4 @@
-//! Several nodes on one database, without their processes: how they divide a cap, and how an outcome of one shows on
-//! another.
+//! Two nodes on one database, without their processes: how an outcome of one shows on the other.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,21 +11,19 @@ use server::app::App;
 use server::changes;
 use server::config::{Config, DatabaseUrl, Environment, Settings};
 use server::store::{Evidence, NewAttemptRow, NewOrderRow, Opened, Owner};
-use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
+
+use crate::postgres::Database;
 
 fn toss() -> GatewayName {
     GatewayName::parse("toss").expect("a name")
 }
 
-async fn node(folder: &TempDir) -> Arc<App> {
+async fn node(url: &str) -> Arc<App> {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let settings = Settings {
         env: Some(Environment::Development),
-        database_url: Some(DatabaseUrl::new(&format!(
-            "sqlite://{}",
-            folder.path().join("jari.db").display()
-        ))),
+        database_url: Some(DatabaseUrl::new(url)),
         ..Settings::default()
     };
     let config = Config::check(settings).expect("settings");
@@ -45,7 +42,21 @@ async fn state(app: &App, owner: &Owner, id: &OrderId) -> OrderState {
 #[tokio::test]
 async fn an_outcome_recorded_on_one_node_shows_on_another_within_a_second() {
     let folder = tempfile::tempdir().unwrap();
-    let (one, other) = (node(&folder).await, node(&folder).await);
+    shows_within_a_second(&format!(
+        "sqlite://{}",
+        folder.path().join("jari.db").display()
+    ))
+    .await;
+}
+
+#[tokio::test]
+async fn so_it_does_on_postgres() {
+    let database = Database::make().await;
+    shows_within_a_second(&database.url).await;
+}
+
+async fn shows_within_a_second(url: &str) {
+    let (one, other) = (node(url).await, node(url).await);
     let owner = Owner("shopper".to_owned());
     let id = OrderId::parse("ord_1").unwrap();
     let at = one.clock.epoch();

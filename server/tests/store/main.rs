@@ -1,5 +1,10 @@
 //! What every store must do, told once and run on each of them.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "the bodies of tests, outside of what is marked as one since each runs on two databases"
+)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 

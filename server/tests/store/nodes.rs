@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use payment::time::Millis;
-use server::clock::{Clock, EpochMs};
+use server::clock::Clock;
 use server::store::{Beat, Claim, Claimed, HeldSlots, NodeSlots};
 use tokio::task::JoinSet;
 
-use crate::{Db, NOW, claim, on_both, toss};
+use crate::{Db, claim, on_both, toss};
 
 on_both!(
     a_new_node_grows_only_as_the_others_shrink_and_the_sum_never_exceeds_the_cap,
@@ -143,9 +143,6 @@ async fn what_a_dead_node_claimed_is_found_and_what_a_living_one_claims_is_not(d
     let now = Clock::new().epoch();
     let dead = db.store.approving_of_dead_nodes("own", now).await.unwrap();
     assert_eq!(dead.len(), 2);
-    let dead = db
-        .store
-        .approving_of_dead_nodes("other", EpochMs(NOW.0))
-        .await;
+    let dead = db.store.approving_of_dead_nodes("other", now).await;
     assert_eq!(dead.unwrap().len(), 3);
 }
