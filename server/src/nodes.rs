@@ -43,7 +43,6 @@ pub async fn run(app: Arc<App>) {
 
 async fn divide(app: &App) {
     let mut renewed = None;
-    // A stopping node keeps its slots until its calls have ended: the lease runs out by itself.
     loop {
         let began = app.clock.now();
         match beat(app).await {
@@ -60,10 +59,12 @@ async fn divide(app: &App) {
                 line.slots.set_share(0, 0);
             }
         }
-        if app.stopping.is_cancelled() && app.lines.iter().all(|line| line.slots.in_flight() == 0) {
-            break;
+        tokio::select! {
+            () = tokio::time::sleep(BEAT.to_duration()) => {}
+            // The server has stopped and all its calls have ended: the others may have its share at once. Until then a
+            // stopping node keeps it.
+            () = app.tracker.wait() => break,
         }
-        tokio::time::sleep(BEAT.to_duration()).await;
     }
     if let Err(error) = app.store.leave(&app.node).await {
         tracing::warn!(

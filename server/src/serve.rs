@@ -63,8 +63,8 @@ pub async fn run(
         tokio::spawn(keep_running("inbox", Arc::clone(&app), inbox::run)),
         tokio::spawn(keep_running("changes", Arc::clone(&app), changes::run)),
         tokio::spawn(keep_running("pressure", Arc::clone(&app), pressure::run)),
-        tokio::spawn(keep_running("nodes", Arc::clone(&app), nodes::run)),
     ];
+    let place = tokio::spawn(keep_running("nodes", Arc::clone(&app), nodes::run));
     let upkeep = web
         .metrics
         .clone()
@@ -72,10 +72,12 @@ pub async fn run(
     accept::serve(listener, router(web), app.clock, stop, drain).await;
     // Sent calls may still be in flight with nobody waiting for them: their outcomes are recorded before we leave.
     app.tracker.close();
-    if tokio::time::timeout(drain, app.tracker.wait())
-        .await
-        .is_err()
-    {
+    let drained = tokio::time::timeout(drain, app.tracker.wait()).await;
+    if drained.is_ok() {
+        // It leaves at most a beat and a database wait later; a place that is kept ends with its lease.
+        let leaving = app.config.times.database_wait.times(3).to_duration();
+        let _ = tokio::time::timeout(leaving, place).await;
+    } else {
         tracing::warn!(left = app.tracker.len(), "left to the next start");
     }
     for worker in workers {

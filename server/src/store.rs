@@ -89,7 +89,9 @@ pub struct OrderRecord {
     pub amount: Won,
     /// When it was made.
     pub created_at: EpochMs,
-    /// Whether its time to be paid is over.
+    /// Until when it can be paid.
+    pub expires_at: EpochMs,
+    /// Whether it was ended for that.
     pub lapsed: bool,
     /// Its attempts, oldest first.
     pub attempts: Vec<AttemptRecord>,

@@ -58,31 +58,32 @@ async fn so_it_does_on_postgres() {
 async fn shows_within_a_second(url: &str) {
     let (one, other) = (node(url).await, node(url).await);
     let owner = Owner("shopper".to_owned());
-    let id = OrderId::parse("ord_1").unwrap();
+    let id = OrderId::parse("ord_1").expect("it is there");
     let at = one.clock.epoch();
     let order = NewOrderRow {
         id: id.clone(),
         owner: owner.clone(),
-        items: vec![(Sku::parse("mug").unwrap(), 1)],
+        items: vec![(Sku::parse("mug").expect("it is there"), 1)],
         at,
         expires_at: at.plus(Millis::from_secs(600)),
     };
-    one.store.make_order(order).await.unwrap();
+    one.store.make_order(order).await.expect("it is there");
     let attempt = NewAttemptRow {
         order_id: id.clone(),
         owner: owner.clone(),
         gateway: toss(),
-        reference: AttemptReference::parse("0123456789abcdef0123456789abcdef").unwrap(),
+        reference: AttemptReference::parse("0123456789abcdef0123456789abcdef")
+            .expect("it is there"),
         at,
         window_until: at.plus(Millis::from_secs(600)),
     };
-    let Opened::Ready(attempt) = one.store.open_attempt(attempt).await.unwrap() else {
+    let Opened::Ready(attempt) = one.store.open_attempt(attempt).await.expect("it is there") else {
         panic!("the order takes an attempt");
     };
     // The other node has it in memory, and goes on answering from there.
     for _ in 0..50 {
         let seen = state(&other, &owner, &id).await;
-        assert_eq!(seen.attempt.unwrap().status.as_str(), "ready");
+        assert_eq!(seen.attempt.expect("it is there").status.as_str(), "ready");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let event = Event::WindowClosed;
@@ -90,12 +91,12 @@ async fn shows_within_a_second(url: &str) {
     one.store
         .record(attempt.id, event, evidence, LateSuccess::Cancel)
         .await
-        .unwrap();
+        .expect("it is there");
     let recorded = Instant::now();
     while state(&other, &owner, &id)
         .await
         .attempt
-        .unwrap()
+        .expect("it is there")
         .status
         .as_str()
         != "expired"

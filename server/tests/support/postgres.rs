@@ -17,7 +17,7 @@ const ORDINARY: u32 = 65_534;
 
 /// Stops the server when no test holds the lock twice in a row. Only one of these works, whoever starts how many.
 const KEEPER: &str = r#"
-exec 9>"$1/keeper" && flock -n 9 || exit 0
+(exec 9>"$1/keeper" && flock -n 9 || exit 0
 idle=0
 while sleep 4; do
     if flock -n "$1/users" true; then idle=$((idle + 1)); else idle=0; fi
@@ -26,7 +26,7 @@ while sleep 4; do
         pid=$(head -n 1 "$1/server/data/postmaster.pid") && kill -INT "$pid"
         while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
         rm -rf "$1/server"' sh "$1" && exit 0
-done
+done) &
 "#;
 
 /// A database of its own.
@@ -89,7 +89,7 @@ fn take_part() -> (PathBuf, File) {
     let mut keeper = Command::new("sh");
     keeper.args(["-c", KEEPER, "sh"]).arg(&folder);
     quiet(&mut keeper).process_group(0);
-    keeper.spawn().expect("sh runs");
+    keeper.status().expect("sh runs");
     drop(turn);
     (folder, in_use)
 }

@@ -7,6 +7,7 @@ use payment::reach::{Reach, Reason};
 
 use super::engine::{Columns as _, Engine, Lock, Sql, Tx, values};
 use super::record::{add_evidence, save_attempt};
+use super::rows::attempt_columns;
 use super::stock::move_stock;
 use super::{commit, rows};
 use crate::clock::EpochMs;
@@ -16,7 +17,7 @@ use crate::store::{
 };
 
 /// Whether the order as a whole takes another attempt.
-fn order_closed(order: &OrderRecord, expires_at: EpochMs, now: EpochMs) -> Option<Closed> {
+fn order_closed(order: &OrderRecord, now: EpochMs) -> Option<Closed> {
     match order.status() {
         OrderStatus::Paid | OrderStatus::PartiallyCanceled => Some(Closed::Paid),
         OrderStatus::Canceled => Some(Closed::Canceled),
@@ -29,18 +30,9 @@ fn order_closed(order: &OrderRecord, expires_at: EpochMs, now: EpochMs) -> Optio
         {
             Some(Closed::InProgress)
         }
-        OrderStatus::Pending if now >= expires_at => Some(Closed::Expired),
+        OrderStatus::Pending if now >= order.expires_at => Some(Closed::Expired),
         OrderStatus::Pending => None,
     }
-}
-
-async fn expires_at<C: Sql>(db: &mut C, order: &OrderId) -> Result<EpochMs, StoreError> {
-    let sql = "-- expires_at\nSELECT expires_at FROM orders WHERE id = $1";
-    let row = db
-        .row("reading an order", sql, values![order.as_str()])
-        .await?;
-    let row = row.ok_or(StoreError::Corrupt { what: "order" })?;
-    row.integer("expires_at").map(EpochMs)
 }
 
 /// An order of this shopper, locked and then read: what it allows stays so until the transaction ends.
@@ -92,8 +84,7 @@ pub(super) async fn open_attempt<D: Engine>(
     let Some(order) = locked_order(db, &new.order_id, &new.owner).await? else {
         return Ok(Opened::Closed(Closed::NotFound));
     };
-    let expires_at = expires_at(db, &order.id).await?;
-    if let Some(closed) = order_closed(&order, expires_at, new.at) {
+    if let Some(closed) = order_closed(&order, new.at) {
         return Ok(Opened::Closed(closed));
     }
     for ready in order
@@ -123,9 +114,11 @@ async fn insert<C: Sql>(
 ) -> Result<AttemptRecord, StoreError> {
     let doing = "making an attempt";
     let number = order.attempts.last().map_or(1, |last| last.number + 1);
-    let sql = "-- insert_attempt\nINSERT INTO attempts (order_id, number, gateway, gateway_order_id, reference, status, \
-         reach, amount_won, created_at, window_until) VALUES ($1, $2, $3, $4, $5, 'ready', 'not_sent', $6, $7, $8) \
-         RETURNING id";
+    let sql = concat!(
+        "-- insert_attempt\nINSERT INTO attempts (order_id, number, gateway, gateway_order_id, reference, status, reach, \
+         amount_won, created_at, window_until) VALUES ($1, $2, $3, $4, $5, 'ready', 'not_sent', $6, $7, $8) RETURNING ",
+        attempt_columns!()
+    );
     let values = values![
         order.id.as_str(),
         number,
@@ -136,14 +129,11 @@ async fn insert<C: Sql>(
         new.at,
         new.window_until,
     ];
-    let missing = StoreError::Corrupt {
+    let made = db.row(doing, sql, values).await?;
+    let made = made.ok_or(StoreError::Corrupt {
         what: "new attempt",
-    };
-    let Some(row) = db.row(doing, sql, values).await? else {
-        return Err(missing);
-    };
-    let made = rows::attempt(db, AttemptId(row.integer("id")?)).await?;
-    made.ok_or(missing)
+    })?;
+    rows::attempt_record(&made)
 }
 
 async fn expire<C: Sql>(db: &mut C, ready: &AttemptRecord, at: EpochMs) -> Result<(), StoreError> {
@@ -174,11 +164,10 @@ pub(super) async fn claim<D: Engine>(mut tx: Tx<D>, claim: &Claim) -> Result<Cla
     let Some(order) = find_order(db, claim).await? else {
         return Ok(Claimed::Closed(Closed::NotFound));
     };
-    let expires_at = expires_at(db, &order.id).await?;
     if key_of_other_order(db, &order, claim).await? {
         return Ok(Claimed::KeyUsed);
     }
-    let taken = match judge(&order, expires_at, claim) {
+    let taken = match judge(&order, claim) {
         Verdict::Answer(answer) => return Ok(answer),
         Verdict::Take(ready) if ready.window_until <= claim.at => {
             expire(db, &ready, claim.at).await?;
@@ -188,9 +177,8 @@ pub(super) async fn claim<D: Engine>(mut tx: Tx<D>, claim: &Claim) -> Result<Cla
         Verdict::Take(ready) => *ready,
         Verdict::Make => make(db, &order, claim).await?,
     };
-    take_key(db, &taken, claim).await?;
     // Another order's claim of the same key may have been committed since it was looked up.
-    if key_of_other_order(db, &order, claim).await? {
+    if !take_key(db, &taken, claim).await? && key_of_other_order(db, &order, claim).await? {
         return Ok(Claimed::KeyUsed);
     }
     save_claim(db, taken.id, claim).await?;
@@ -262,7 +250,7 @@ fn gateway_of<'a>(order: &'a OrderRecord, claim: &'a Claim) -> &'a str {
     same.map_or(claim.gateway.as_str(), |record| record.gateway.as_str())
 }
 
-fn judge(order: &OrderRecord, expires_at: EpochMs, claim: &Claim) -> Verdict {
+fn judge(order: &OrderRecord, claim: &Claim) -> Verdict {
     if claim.amount != order.amount {
         return Verdict::Answer(Claimed::AmountMismatch);
     }
@@ -296,7 +284,7 @@ fn judge(order: &OrderRecord, expires_at: EpochMs, claim: &Claim) -> Verdict {
             _ => return repeated(record),
         }
     }
-    if let Some(closed) = order_closed(order, expires_at, claim.at) {
+    if let Some(closed) = order_closed(order, claim.at) {
         return Verdict::Answer(Claimed::Closed(closed));
     }
     let bound = |record: &&&AttemptRecord| {
@@ -342,12 +330,12 @@ async fn make<C: Sql>(
     insert(db, order, &new, &claim.gateway_order_id).await
 }
 
-/// Binds a payment key to its order for ever, unless it is bound already.
+/// Binds a payment key to its order for ever; false when it was bound already.
 async fn take_key<C: Sql>(
     db: &mut C,
     taken: &AttemptRecord,
     claim: &Claim,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     let sql = "-- claim_key\nINSERT INTO payment_keys (gateway, payment_key, order_id) VALUES ($1, $2, $3) \
                ON CONFLICT DO NOTHING";
     let values = values![
@@ -355,8 +343,8 @@ async fn take_key<C: Sql>(
         claim.payment_key.as_str(),
         taken.order_id.as_str(),
     ];
-    db.execute("claiming a payment key", sql, values).await?;
-    Ok(())
+    let taken = db.execute("claiming a payment key", sql, values).await?;
+    Ok(taken == 1)
 }
 
 async fn save_claim<C: Sql>(db: &mut C, id: AttemptId, claim: &Claim) -> Result<(), StoreError> {

@@ -143,7 +143,7 @@ pub(super) async fn orders_of<C: Sql>(
 ) -> Result<Vec<OrderRecord>, StoreError> {
     let doing = "reading the history";
     let values = values![owner.0.as_str(), most, skip];
-    let sql = "-- orders_of\nSELECT id, owner, amount_won, created_at, lapsed_at FROM orders WHERE owner = $1 \
+    let sql = "-- orders_of\nSELECT id, owner, amount_won, created_at, expires_at, lapsed_at FROM orders WHERE owner = $1 \
                ORDER BY created_at DESC, id LIMIT $2 OFFSET $3";
     let orders = db.rows(doing, sql, values).await?;
     let sql = select_attempts!(

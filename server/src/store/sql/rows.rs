@@ -11,16 +11,25 @@ use super::engine::{Columns, Sql, values};
 use crate::clock::EpochMs;
 use crate::store::{AttemptId, AttemptRecord, OrderRecord, Owner, StoreError};
 
+/// The columns of a whole attempt.
+macro_rules! attempt_columns {
+    () => {
+        "id, order_id, number, gateway, gateway_order_id, reference, payment_key, idempotency_key, \
+         status, reach, reason, amount_won, charged_won, charged_in_won, canceled_won, deposit, void, \
+         cancel_won, cancel_from, cancel_key, window_until, claimed_at, resent_at, unknown_since, ask_at, asks"
+    };
+}
+pub(super) use attempt_columns;
+
 /// A statement that selects whole attempts; the tail says which.
 macro_rules! select_attempts {
     ($name:literal, $tail:literal) => {
         concat!(
             "-- ",
             $name,
-            "\nSELECT id, order_id, number, gateway, gateway_order_id, reference, payment_key, idempotency_key, ",
-            "status, reach, reason, amount_won, charged_won, charged_in_won, canceled_won, deposit, void, ",
-            "cancel_won, cancel_from, cancel_key, window_until, claimed_at, resent_at, unknown_since, ask_at, asks ",
-            "FROM attempts ",
+            "\nSELECT ",
+            $crate::store::sql::rows::attempt_columns!(),
+            " FROM attempts ",
             $tail
         )
     };
@@ -115,7 +124,8 @@ fn machine<R: Columns>(row: &R) -> Result<Attempt, StoreError> {
     })
 }
 
-fn attempt_record<R: Columns>(row: &R) -> Result<AttemptRecord, StoreError> {
+/// A row as an attempt.
+pub(super) fn attempt_record<R: Columns>(row: &R) -> Result<AttemptRecord, StoreError> {
     Ok(AttemptRecord {
         id: AttemptId(row.integer("id")?),
         order_id: order_id(row.text("order_id")?)?,
@@ -151,8 +161,7 @@ pub(super) async fn order<C: Sql>(
     id: &OrderId,
 ) -> Result<Option<OrderRecord>, StoreError> {
     let doing = "reading an order";
-    let sql =
-        "-- order\nSELECT id, owner, amount_won, created_at, lapsed_at FROM orders WHERE id = $1";
+    let sql = "-- order\nSELECT id, owner, amount_won, created_at, expires_at, lapsed_at FROM orders WHERE id = $1";
     let Some(row) = db.row(doing, sql, values![id.as_str()]).await? else {
         return Ok(None);
     };
@@ -171,6 +180,7 @@ pub(super) fn order_record<R: Columns>(
         owner: Owner(row.text("owner")?.to_owned()),
         amount: won(row.integer("amount_won")?)?,
         created_at: EpochMs(row.integer("created_at")?),
+        expires_at: EpochMs(row.integer("expires_at")?),
         lapsed: row.integer_or_null("lapsed_at")?.is_some(),
         attempts,
     })
