@@ -42,22 +42,12 @@ pub async fn run(app: Arc<App>) {
 }
 
 async fn divide(app: &App) {
-    let mut renewed = None;
     loop {
-        let began = app.clock.now();
-        match beat(app).await {
-            Ok(()) => renewed = Some(began),
-            Err(error) => tracing::warn!(
+        if let Err(error) = beat(app).await {
+            tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "the node's lease could not be renewed"
-            ),
-        }
-        for line in &app.lines {
-            let safe = line.times.node_lease.less(line.times.pg_timeout);
-            let since = renewed.map(|at| app.clock.now().less(at));
-            if since.is_none_or(|since| since.plus(BEAT) > safe) {
-                line.slots.set_share(0, 0);
-            }
+            );
         }
         tokio::select! {
             () = tokio::time::sleep(BEAT.to_duration()) => {}
@@ -84,6 +74,7 @@ async fn beat(app: &App) -> Result<(), StoreError> {
         })
     };
     let lease = app.lines.iter().map(|line| line.times.node_lease).max();
+    let began = app.clock.now();
     let beat = Beat {
         node: app.node.clone(),
         at: app.clock.epoch(),
@@ -96,6 +87,9 @@ async fn beat(app: &App) -> Result<(), StoreError> {
             let cap = line.slots.cap().unwrap_or(0);
             let reserve = reserve_of(line.times.reserve, cap, granted.slots);
             line.slots.set_share(granted.slots, reserve);
+            // A call that begins later could outlast the lease, should this have been its last renewal.
+            let safe = line.times.node_lease.less(line.times.pg_timeout);
+            line.slots.lend_until(began.plus(safe));
         }
     }
     Ok(())

@@ -4,7 +4,9 @@
 //! limit that shrank simply ends.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use payment::time::Millis;
 
 /// The slots of one gateway; clones share them.
 #[derive(Debug, Clone)]
@@ -19,6 +21,8 @@ struct Shared {
     limit: AtomicU32,
     /// How many slots must be free as a resend takes one.
     reserve: AtomicU32,
+    /// Until when the share may be used, by the process's clock; `u64::MAX` for ever.
+    lent_until: AtomicU64,
     in_flight: AtomicU32,
     peak: AtomicU32,
 }
@@ -39,6 +43,7 @@ impl Slots {
                 cap,
                 limit: AtomicU32::new(cap.unwrap_or(u32::MAX)),
                 reserve: AtomicU32::new(reserve),
+                lent_until: AtomicU64::new(u64::MAX),
                 in_flight: AtomicU32::new(0),
                 peak: AtomicU32::new(0),
             }),
@@ -68,6 +73,25 @@ impl Slots {
         Some(Slot {
             shared: Arc::clone(shared),
         })
+    }
+
+    /// Takes a slot as [`Slots::try_take_leaving`] does, while this node's share is its own: a process that stood still
+    /// must not use at its first step what others may have by now.
+    pub fn try_take_at(&self, now: Millis, reserve: u32) -> Option<Slot> {
+        self.is_lent_at(now)
+            .then(|| self.try_take_leaving(reserve))
+            .flatten()
+    }
+
+    /// Whether this node's share is its own.
+    #[must_use]
+    pub fn is_lent_at(&self, now: Millis) -> bool {
+        now.get() < self.shared.lent_until.load(Ordering::Acquire)
+    }
+
+    /// Until when this node's share may be used, by the process's clock.
+    pub fn lend_until(&self, until: Millis) {
+        self.shared.lent_until.store(until.get(), Ordering::Release);
     }
 
     /// How many slots are taken now.
@@ -173,6 +197,19 @@ mod tests {
         slots.set_share(0, 0);
         taken.clear();
         assert!(slots.try_take().is_none());
+    }
+
+    #[test]
+    fn a_share_is_not_used_after_its_time() {
+        let slots = Slots::new(Some(4), 1);
+        assert!(slots.try_take_at(Millis::new(u64::MAX - 1), 0).is_some());
+        slots.lend_until(Millis::new(5_000));
+        let first = slots.try_take_at(Millis::new(4_999), 0);
+        assert!(first.is_some());
+        assert!(slots.try_take_at(Millis::new(5_000), 0).is_none());
+        slots.lend_until(Millis::new(6_000));
+        assert!(slots.try_take_at(Millis::new(5_000), 3).is_some());
+        assert!(slots.try_take_at(Millis::new(5_000), 4).is_none());
     }
 
     #[test]

@@ -69,7 +69,6 @@ impl Shop {
 
     /// A shop on PostgreSQL.
     pub(crate) async fn on_postgres(env: &[(&str, &str)]) -> Self {
-        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let database = Database::make().await;
         Self::over(Place::Server(database), env).await
     }

@@ -24,6 +24,7 @@ use server::store::{
 use tempfile::TempDir;
 
 mod claims;
+mod faults;
 mod feed;
 mod kept;
 mod nodes;
@@ -71,7 +72,6 @@ impl Db {
     }
 
     pub(crate) async fn postgres() -> Self {
-        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let database = postgres::Database::make().await;
         Self::open(database.url.clone(), None, Some(database)).await
     }

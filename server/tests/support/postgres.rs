@@ -21,9 +21,10 @@ const KEEPER: &str = r#"
 idle=0
 while sleep 4; do
     if flock -n "$1/users" true; then idle=$((idle + 1)); else idle=0; fi
-    [ "$idle" -lt 2 ] || flock "$1/turn" sh -c '
+    [ "$idle" -ge 2 ] || continue
+    flock "$1/turn" sh -c '
         flock -n "$1/users" true || exit 1
-        pid=$(head -n 1 "$1/server/data/postmaster.pid") && kill -INT "$pid"
+        pid=$(head -n 1 "$1/server/data/postmaster.pid") && kill -QUIT "$pid"
         while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
         rm -rf "$1/server"' sh "$1" && exit 0
 done) &
@@ -38,6 +39,7 @@ pub(crate) struct Database {
 impl Database {
     /// A new, empty one.
     pub(crate) async fn make() -> Self {
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let started = tokio::task::spawn_blocking(take_part).await;
         let (folder, in_use) = started.expect("the server starts");
         let name = format!("t{}", tempfile_name());
