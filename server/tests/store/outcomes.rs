@@ -229,6 +229,18 @@ async fn all_that_waits_is_woken_and_armed(db: Db) {
     assert_eq!(db.store.rearm(NOW).await.unwrap(), 1);
     assert_eq!(db.store.rearm(NOW).await.unwrap(), 0);
     assert_eq!(db.store.due(NOW, 9).await.unwrap().len(), 5);
+    // A look that a wrong clock set far ahead is due; one that is set as far as any is not.
+    for (ahead, due) in [(2 * 3_600, 5), (600, 4)] {
+        let now = db.attempt(ids[0]).await.ask_at.expect("armed");
+        let later = NOW.plus(Millis::from_secs(ahead));
+        assert!(
+            db.store
+                .move_look(ids[0], now, Some(later), 0)
+                .await
+                .unwrap()
+        );
+        assert_eq!(db.store.due(NOW, 9).await.unwrap().len(), due, "{ahead} s");
+    }
 }
 
 async fn what_the_gateway_says_can_always_be_stored(db: Db) {

@@ -9,13 +9,17 @@ use crate::clock::EpochMs;
 use crate::store::{AttemptId, AttemptRecord, Census, StoreError};
 
 /// Attempts about which the gateway is to be asked by `now`, the longest due first. Nothing is taken by looking: who asks
-/// is decided by [`move_look`], whichever node looked.
+/// is decided by [`move_look`], whichever node looked. No look is ever set twenty minutes ahead: one that lies farther was
+/// set by a clock that was wrong, and is due.
 pub(super) async fn due<C: Sql>(
     db: &mut C,
     now: EpochMs,
     most: u32,
 ) -> Result<Vec<AttemptRecord>, StoreError> {
-    let sql = select_attempts!("due", "WHERE ask_at <= $1 ORDER BY ask_at LIMIT $2");
+    let sql = select_attempts!(
+        "due",
+        "WHERE ask_at <= $1 OR ask_at > $1 + 1200000 ORDER BY ask_at LIMIT $2"
+    );
     let doing = "looking for attempts to ask about";
     attempts(&db.rows(doing, sql, values![now, most]).await?)
 }
