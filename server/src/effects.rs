@@ -26,6 +26,8 @@ const TICK: Millis = Millis::from_secs(1);
 const BATCH: u32 = 32;
 /// How long what was taken is the taker's alone: many times what a batch takes. Whoever outlasts it does no harm.
 const LEASE: Millis = Millis::from_secs(10);
+/// How long a batch of mails is waited for: it is ended before the lease is.
+const MAIL_WAIT: Millis = Millis::from_secs(5);
 /// When an effect that failed is tried again.
 const AGAIN: Backoff = Backoff {
     first: Millis::from_secs(1),
@@ -54,7 +56,7 @@ pub async fn run(app: Arc<App>) {
 fn mailer(app: &App) -> Option<Mailer> {
     let dir: PathBuf = app.config.mail_dir.clone()?;
     let url = app.config.public_url.as_deref().unwrap_or_default();
-    Some(Mailer::new(dir, url, LEASE))
+    Some(Mailer::new(dir, url, MAIL_WAIT))
 }
 
 /// One look; true when there may be more at once.

@@ -117,7 +117,7 @@ pub struct Settings {
     /// What becomes of a charge that is learned after its attempt had ended: cancel, or revive the order [default: cancel]
     #[arg(long, env = "JARI_LATE_SUCCESS")]
     pub late_success: Option<LatePolicy>,
-    /// The folder that receipts and other mails are written to, one file each; or `off` [default: off]
+    /// The folder that receipts and other mails are written to, one file each, the same for all nodes; or `off` [default: off]
     #[arg(long, env = "JARI_MAIL_DIR")]
     pub mail_dir: Option<PathBuf>,
     /// Whether a passed deadline forbids a send [default: on]

@@ -3,35 +3,40 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use reqwest::header::{ACCEPT_LANGUAGE, SET_COOKIE};
 use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection};
 use tempfile::TempDir;
 
 use crate::books;
 use crate::node::PATIENCE;
-use crate::shop::{Order, Reply, Shop};
+use crate::shop::{Order, Shop};
 
 const DONE: &str = "outbox_effects_total{kind=\"order_paid\",result=\"done\"}";
 const FAILED: &str = "outbox_effects_total{kind=\"order_paid\",result=\"failed\"}";
 
 /// A folder that mails are written to.
-pub(crate) struct Folder(TempDir, String);
+pub(crate) struct Folder {
+    path: String,
+    /// Gone when this is.
+    _parent: TempDir,
+}
 
 impl Folder {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("mail").display().to_string();
-        Self(folder, path)
+        let parent = tempfile::tempdir().expect("a folder");
+        Self {
+            path: parent.path().join("mail").display().to_string(),
+            _parent: parent,
+        }
     }
 
     /// The setting that makes a shop write here.
     pub(crate) fn setting(&self) -> (&str, &str) {
-        ("JARI_MAIL_DIR", &self.1)
+        ("JARI_MAIL_DIR", &self.path)
     }
 
     fn path(&self) -> &Path {
-        Path::new(&self.1)
+        Path::new(&self.path)
     }
 
     /// All that is in it, by name; what is not whole yet begins with a dot.
@@ -46,8 +51,10 @@ impl Folder {
     }
 
     fn names(&self) -> Vec<String> {
-        let names = self.files().into_iter();
-        let names = names.map(|path| path.file_name().unwrap().to_string_lossy().into_owned());
+        let names = self.files().into_iter().map(|path| {
+            let name = path.file_name().expect("a name");
+            name.to_string_lossy().into_owned()
+        });
         names.filter(|name| !name.starts_with('.')).collect()
     }
 }
@@ -73,20 +80,6 @@ async fn until_done(shop: &Shop) {
     }
 }
 
-async fn order_in(shop: &Shop, language: &str) -> Order {
-    let body = json!({"items": [{"sku": "mug", "quantity": 2}]});
-    let request = shop.post("/api/orders").header(ACCEPT_LANGUAGE, language);
-    let response = request.json(&body).send().await.unwrap();
-    let cookie = response.headers()[SET_COOKIE].to_str().unwrap();
-    let cookie = cookie.split(';').next().unwrap().to_owned();
-    let made = Reply::of(response).await;
-    Order {
-        id: made.body["orderId"].as_str().unwrap().to_owned(),
-        amount: made.body["amount"].as_u64().unwrap(),
-        cookie,
-    }
-}
-
 /// The headers of a mail, unfolded, and its body as it stands.
 fn parts(mail: &str) -> (Vec<(String, String)>, String) {
     let (head, body) = mail.split_once("\r\n\r\n").expect("a head and a body");
@@ -103,7 +96,8 @@ async fn a_receipt_is_a_mail_in_the_shoppers_language_without_the_payments_key()
     let folder = Folder::new();
     let shop = Shop::with(&[folder.setting()]).await;
     for (language, sentence) in [("en-GB", "Thank you for your order"), ("ko", "")] {
-        let order = order_in(&shop, language).await;
+        let items = json!([{"sku": "mug", "quantity": 2}]);
+        let order = shop.order_of(&items, language).await;
         let key = shop.key(&order.id, order.amount);
         assert_eq!(shop.confirm(&order, &key).await.status, 200);
         shop.until_told(&order, &["order_paid"]).await;
@@ -248,12 +242,19 @@ async fn a_server_killed_at_any_moment_of_its_side_effects_does_each_once() {
     let folder = Folder::new();
     let mut shop = Shop::with(&[folder.setting(), ("JARI_DATABASE_WAIT_MS", "1000")]).await;
     let mut orders = Vec::new();
-    for kill in 0..10_u32 {
+    // At least ten times, and until it was caught three times between a mail and saying so.
+    let (mut kills, mut caught) = (0, 0);
+    while kills < 10 || caught < 3 {
+        assert!(kills < 60, "caught {caught} times only");
         let written = folder.names().len();
-        for _ in 0..6 {
+        let mut paying = Vec::new();
+        for _ in 0..4 {
             let order = shop.order("mug", 1).await;
-            assert_eq!(shop.pay(&order).await.status, 200);
+            paying.push(shop.start_pay(&order, &shop.key(&order.id, order.amount)));
             orders.push(order);
+        }
+        for reply in paying {
+            assert_eq!(reply.await.unwrap().expect("an answer").status, 200);
         }
         // As it begins to write this batch, or a little later.
         let started = Instant::now();
@@ -261,8 +262,11 @@ async fn a_server_killed_at_any_moment_of_its_side_effects_does_each_once() {
             assert!(started.elapsed() < PATIENCE, "no mail");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        tokio::time::sleep(Duration::from_millis(u64::from(kill) * 3)).await;
+        tokio::time::sleep(Duration::from_millis(kills % 4 * 3)).await;
         shop.kill();
+        let ended = books::told(&shop.database()).await.len();
+        caught += u32::from(folder.names().len() > ended);
+        kills += 1;
         shop.restart().await;
     }
     until_done(&shop).await;
@@ -281,6 +285,9 @@ async fn two_nodes_share_one_outbox_and_each_mail_is_written_once() {
     let folder = Folder::new();
     let shop = Shop::on_postgres(&[folder.setting()]).await;
     let other = shop.another_node().await;
+    let places = "pg_places{gateway=\"toss\",operation=\"confirm\"}";
+    shop.until_metric(places, 20.0).await;
+    other.until_metric(places, 20.0).await;
     let mut paying = Vec::new();
     for n in 0..40 {
         let order = shop.order("mug", 1).await;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use reqwest::header::{COOKIE, SET_COOKIE};
+use reqwest::header::COOKIE;
 use serde_json::{Value, json};
 
 use crate::books;
@@ -166,7 +166,7 @@ async fn both_confirm(shop: &Shop, two: &[Order; 2]) {
         .collect();
     let mut statuses = Vec::new();
     for reply in paying {
-        let reply = reply.await.unwrap().expect("an answer");
+        let reply = reply.await.expect("it ends").expect("an answer");
         if reply.status != 200 {
             reply.refused(409, "out_of_stock");
         }
@@ -184,16 +184,7 @@ async fn the_same_product_on_two_lines_is_one_line() {
         .await
         .refused(409, "out_of_stock");
     let twice = json!([{"sku": "teapot", "quantity": 1}, {"sku": "teapot", "quantity": 2}]);
-    let request = shop.post("/api/orders").json(&json!({"items": twice}));
-    let response = request.send().await.unwrap();
-    let cookie = response.headers()[SET_COOKIE].to_str().unwrap();
-    let cookie = cookie.split(';').next().unwrap().to_owned();
-    let made = Reply::of(response).await;
-    let order = Order {
-        id: made.body["orderId"].as_str().unwrap().to_owned(),
-        amount: made.body["amount"].as_u64().unwrap(),
-        cookie,
-    };
+    let order = shop.order_of(&twice, "*").await;
     assert_eq!(order.amount, 3 * 42_000);
     assert_eq!(shop.pay(&order).await.status, 200);
     let page = shop.get(&format!("/orders/{}", order.id));

@@ -24,10 +24,10 @@ fn word(order: &Order, key: &str) -> Value {
 /// Confirms another attempt of the order.
 async fn pay_again(shop: &Shop, order: &Order) -> u16 {
     let attempt = shop.attempt(order).await;
-    let id = attempt.body["gatewayOrderId"].as_str().unwrap().to_owned();
-    let key = shop.key(&id, order.amount);
-    let request = shop.confirm_request(order, &id, &key);
-    request.send().await.unwrap().status().as_u16()
+    let id = attempt.body["gatewayOrderId"].as_str().expect("an id");
+    let key = shop.key(id, order.amount);
+    let request = shop.confirm_request(order, id, &key).send();
+    request.await.expect("an answer").status().as_u16()
 }
 
 #[tokio::test]
