@@ -4,6 +4,7 @@
 
 mod en;
 mod ko;
+mod mail;
 
 use payment::money::Won;
 use payment::reach::{Decline, NotSent, Reason};
@@ -11,6 +12,8 @@ use payment::time::Millis;
 use payment::view::{PayAction, Stage};
 use payment::wire::ProblemCode;
 use serde::{Deserialize, Serialize};
+
+pub use mail::Mail;
 
 use crate::data::MomentKind;
 

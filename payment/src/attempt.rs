@@ -162,7 +162,7 @@ pub enum Event {
 pub enum LateSuccess {
     /// Give the money back (the default, and always when another attempt has paid the order).
     Cancel,
-    /// Let it pay the order; only when the stock can be had again.
+    /// Let it pay the order; only when nothing else of the order may, and the stock can be had again.
     Revive,
 }
 

@@ -186,6 +186,36 @@ proptest! {
     }
 }
 
+proptest! {
+    /// By either policy, and if it changes between two words.
+    #[test]
+    fn a_charge_that_shows_late_is_sold_or_goes_back_and_never_forgotten(
+        (charged, _, facts, _, answers) in histories(),
+        policies in prop::collection::vec(any::<bool>(), 16),
+    ) {
+        let failed = claimed()
+            .apply(Event::AnswerLost(Lost::TimedOut), LateSuccess::Cancel).next
+            .apply(Event::Found(Finding::NotFound { settled: true }, Source::Inquiry), LateSuccess::Cancel).next;
+        prop_assert_eq!(failed.status, AttemptStatus::Failed);
+        let mut attempt = failed;
+        let mut alarms = 0;
+        for (n, finding) in facts.iter().enumerate() {
+            let source = if answers[n % 16] { Source::Answer } else { Source::Inquiry };
+            let late = if policies[n % 16] { LateSuccess::Revive } else { LateSuccess::Cancel };
+            let step = attempt.apply(Event::Found(*finding, source), late);
+            prop_assert!(!(attempt.void && !step.next.void), "decided to go back, and kept");
+            alarms += u32::from(step.alarm.is_some());
+            attempt = step.next;
+            let forgotten = attempt.status == AttemptStatus::Failed && attempt.holds_money();
+            prop_assert!(!forgotten, "{:?}", attempt);
+            prop_assert!(!attempt.counts_as_paid() || attempt.charged == Some(attempt.expected));
+            prop_assert!(!(attempt.void && attempt.holding() == Holding::Sold), "{:?}", attempt);
+        }
+        prop_assert!(alarms <= 1);
+        prop_assert!(charged == PRICE || !attempt.counts_as_paid());
+    }
+}
+
 #[test]
 fn every_example_is_in_its_state_and_meets_every_event() {
     for status in AttemptStatus::ALL {

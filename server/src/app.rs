@@ -176,7 +176,7 @@ impl App {
     /// What to do with a late success.
     #[must_use]
     pub const fn late(&self) -> LateSuccess {
-        LateSuccess::Cancel
+        self.config.late_success
     }
 
     /// An order's state as a poll tells it.

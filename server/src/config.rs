@@ -1,8 +1,10 @@
 //! Settings: flags, then environment, then an optional TOML file, then the contract's defaults.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 use clap::ValueEnum;
+use payment::attempt::LateSuccess;
 use payment::resend::Policy;
 use payment::time::{Millis, Times, TimesError};
 use serde::Deserialize;
@@ -17,7 +19,7 @@ mod times;
 
 pub use database::DatabaseUrl;
 pub use gateways::GatewaySettings;
-pub use settings::{ResendPolicy, Settings};
+pub use settings::{LatePolicy, ResendPolicy, Settings};
 
 /// Where a deployment stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -80,6 +82,10 @@ pub struct Config {
     pub times: Times,
     /// How long an order can be paid.
     pub order_ttl: Millis,
+    /// What becomes of a charge that is learned after its attempt had ended.
+    pub late_success: LateSuccess,
+    /// Where mails are written to; `None` writes none.
+    pub mail_dir: Option<PathBuf>,
     /// Whether a passed deadline forbids a send.
     pub deadline_check: Switch,
     /// Whether a lost confirm is sent once more.
@@ -143,6 +149,13 @@ impl Config {
             fakepg_url,
             times,
             order_ttl: Millis::new(given.order_ttl_ms.unwrap_or(86_400_000)),
+            late_success: given
+                .late_success
+                .map_or(LateSuccess::Cancel, LateSuccess::from),
+            mail_dir: given
+                .mail_dir
+                .clone()
+                .filter(|path| path.as_os_str() != "off"),
             deadline_check: given.deadline_check.unwrap_or(Switch::On),
             resend: given.resend.map_or(Policy::DEFAULT, Policy::from),
             resend_per_mille: resend_ratio(given.resend_ratio.as_deref())?,

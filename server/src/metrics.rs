@@ -14,6 +14,7 @@ use payment::time::Millis;
 use crate::clock::EpochMs;
 use crate::resolve::Look;
 use crate::store::Census;
+use crate::store::effects::{EffectKind, EffectsWaiting};
 
 /// Seconds: from a commit to beyond the gateway timeout.
 const BUCKETS: [f64; 17] = [
@@ -101,6 +102,12 @@ pub fn register(gateway: &GatewayName) {
     for limit in RATE_LIMITS {
         counter!("rate_limited_total", "limit" => limit).increment(0);
     }
+    for kind in EffectKind::ALL {
+        for result in EFFECT_RESULTS {
+            counter!("outbox_effects_total", "kind" => kind.as_str(), "result" => result)
+                .increment(0);
+        }
+    }
     for source in ["cache", "database"] {
         counter!("poll_answers_total", "source" => source).increment(0);
     }
@@ -135,6 +142,33 @@ pub fn census(census: Census, now: EpochMs) {
     gauge!("payments_unknown_oldest_seconds").set(oldest);
     gauge!("webhooks_waiting").set(census.webhooks_waiting as f64);
 }
+
+/// Attempts that were made due because their order's time is over, and orders that were ended.
+pub fn orders_over(asked: u64, ended: u64) {
+    counter!("payments_asked_before_expiry_total").increment(asked);
+    counter!("payments_orders_expired_total").increment(ended);
+}
+
+/// What waits to be done outside.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a gauge's figures are far below 2^52"
+)]
+pub fn effects_waiting(waiting: EffectsWaiting, now: EpochMs) {
+    gauge!("outbox_waiting").set(waiting.count as f64);
+    let oldest = waiting
+        .oldest
+        .map_or(0.0, |since| now.since(since).to_duration().as_secs_f64());
+    gauge!("outbox_oldest_seconds").set(oldest);
+}
+
+/// One side effect that was tried.
+pub fn effect(kind: &'static str, result: &'static str) {
+    counter!("outbox_effects_total", "kind" => kind, "result" => result).increment(1);
+}
+
+/// What becomes of a side effect that was tried: done, put off, or done by another node meanwhile.
+pub const EFFECT_RESULTS: [&str; 3] = ["done", "failed", "lost"];
 
 /// One HTTP exchange.
 pub fn http(route: String, status: u16, span: Duration) {

@@ -20,6 +20,9 @@ const PROBE: Millis = Millis::from_secs(2);
 /// Rows taken in one look.
 const BATCH: u32 = 64;
 
+/// Most attempts that are asked about at a time before their orders end: far fewer than would fill the looks of a round.
+const ASKED_BEFORE_END: u32 = 16;
+
 /// How often the change feed is swept.
 const FEED_SWEEP: Millis = Millis::from_secs(60);
 
@@ -128,7 +131,9 @@ async fn sweep(app: &App) -> Result<(), StoreError> {
             .record(id, Event::WindowClosed, evidence("clock", app), app.late())
             .await?;
     }
-    app.store.lapse_orders(now).await?;
+    let asked = app.store.ask_before_lapse(now, ASKED_BEFORE_END).await?;
+    let ended = app.store.lapse_orders(now).await?;
+    metrics::orders_over(asked, ended);
     let mut left = app.store.approving_of_dead_nodes(&app.node, now).await?;
     // A claim whose work died without its node: its commit's answer was lost, or it panicked.
     let times = app.config.times;
@@ -141,6 +146,7 @@ async fn sweep(app: &App) -> Result<(), StoreError> {
     left.extend(app.store.approving_since(now.minus(longest)).await?);
     make_unknown(app, &left).await?;
     metrics::census(app.store.census().await?, now);
+    metrics::effects_waiting(app.store.effects_waiting().await?, now);
     Ok(())
 }
 

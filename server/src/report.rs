@@ -56,6 +56,10 @@ fn settings(text: &mut String, config: &Config) {
         "deadline check",
         &format!("{:?}", config.deadline_check),
     );
+    line(text, "late success", &format!("{:?}", config.late_success));
+    let mails = config.mail_dir.as_ref();
+    let mails = mails.map_or_else(|| "off".to_owned(), |path| path.display().to_string());
+    line(text, "mails", &mails);
     line(text, "lanes", &format!("{:?}", config.lanes));
     line(text, "rate limits", &format!("{:?}", config.rate_limits));
     line(text, "response wait", &times.page.response_wait);
@@ -191,6 +195,8 @@ mod tests {
             "reserve (4) < cap (40)",
             "node lease (65000 ms) >= PG timeout + 5000 ms (65000 ms)",
             "resend                       Budget",
+            "late success                 Cancel",
+            "mails                        off",
             "refused by the cap           84.0 %",
             "cap for at most 1.0 %        248",
             "longest hold, none refused   800 ms",

@@ -26,7 +26,7 @@ use crate::pressure::Pressure;
 use crate::random;
 use crate::store::open::Stores;
 use crate::store::sqlite;
-use crate::{changes, gauges, inbox, nodes, pressure, recovery, store};
+use crate::{changes, effects, gauges, inbox, nodes, pressure, recovery, store};
 
 /// Runs a server until `stop` is cancelled, then drains it.
 ///
@@ -64,6 +64,7 @@ pub async fn run(
         tokio::spawn(keep_running("inbox", Arc::clone(&app), inbox::run)),
         tokio::spawn(keep_running("changes", Arc::clone(&app), changes::run)),
         tokio::spawn(keep_running("pressure", Arc::clone(&app), pressure::run)),
+        tokio::spawn(keep_running("effects", Arc::clone(&app), effects::run)),
     ];
     let place = tokio::spawn(keep_running("nodes", Arc::clone(&app), nodes::run));
     let upkeep = web

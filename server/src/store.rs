@@ -14,7 +14,9 @@ use payment::order::OrderStatus;
 use payment::time::Millis;
 
 use crate::clock::EpochMs;
+use effects::{Effect, EffectEnd, EffectsWaiting, NotificationRow};
 
+pub mod effects;
 pub mod open;
 pub mod postgres;
 pub mod sql;
@@ -156,6 +158,8 @@ pub struct NewOrderRow {
     pub at: EpochMs,
     /// Until when it can be paid.
     pub expires_at: EpochMs,
+    /// The tag of the shopper's language, if it is known.
+    pub language: Option<&'static str>,
 }
 
 /// What became of a new order.
@@ -542,8 +546,29 @@ pub trait Store: Send + Sync {
     ) -> Result<Vec<AttemptId>, StoreError>;
     /// Ready attempts whose window has closed.
     async fn lapsed_windows(&self, now: EpochMs, most: u32) -> Result<Vec<AttemptId>, StoreError>;
-    /// Ends the pending orders whose time is over and that have no open attempt; returns how many.
+    /// Ends the pending orders whose time is over, that have no open attempt, and of whose attempts that were ever sent the
+    /// gateway was heard since; returns how many.
     async fn lapse_orders(&self, now: EpochMs) -> Result<u64, StoreError>;
+    /// Makes due what keeps such orders from ending: attempts that were sent and have ended, of which the gateway was not
+    /// heard since and that nobody asks about. Not more than `most` wait for an answer at a time; returns how many were made
+    /// due.
+    async fn ask_before_lapse(&self, now: EpochMs, most: u32) -> Result<u64, StoreError>;
+
+    /// Takes side effects that are due for as long as the lease, in the order in which they happened: nobody else takes them
+    /// meanwhile. A database that nodes share goes by its own clock.
+    async fn take_effects(
+        &self,
+        now: EpochMs,
+        lease: Millis,
+        most: u32,
+    ) -> Result<Vec<Effect>, StoreError>;
+    /// Ends what was taken, each with its notification, which is stored once; whether each was still the caller's. What
+    /// somebody took since, or ended, stays as it is.
+    async fn end_effects(&self, ends: &[EffectEnd], now: EpochMs) -> Result<Vec<bool>, StoreError>;
+    /// The side effects that are not done.
+    async fn effects_waiting(&self) -> Result<EffectsWaiting, StoreError>;
+    /// What the shop's own systems are told of an order, in the order in which it happened.
+    async fn notifications(&self, order: &OrderId) -> Result<Vec<NotificationRow>, StoreError>;
 
     /// Stores a webhook; false when the same transmission is stored already.
     async fn keep_webhook(&self, webhook: NewWebhook) -> Result<bool, StoreError>;

@@ -262,9 +262,11 @@ impl Attempt {
             return next.stay("charged late and given back already: nothing is owed");
         }
         let alarm = Some(Alarm::LateSuccess);
-        if late == LateSuccess::Revive && charged == self.expected {
+        // What was once decided to go back is never sold after all: its cancel may be on its way.
+        if late == LateSuccess::Revive && charged == self.expected && !self.void {
             return Step {
                 alarm,
+                why: "charged after it had ended: it pays the order after all",
                 ..self.given_back()
             };
         }

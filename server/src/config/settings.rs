@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use payment::attempt::LateSuccess;
 use payment::resend::Policy;
 use serde::Deserialize;
 
@@ -29,6 +30,25 @@ impl From<ResendPolicy> for Policy {
             ResendPolicy::Off => Self::Off,
             ResendPolicy::Always => Self::Always,
             ResendPolicy::Budget => Self::Budget,
+        }
+    }
+}
+
+/// [`LateSuccess`] by its names in flags, environment and file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LatePolicy {
+    /// The money goes back.
+    Cancel,
+    /// It pays the order, if nothing else does and the stock can be had again.
+    Revive,
+}
+
+impl From<LatePolicy> for LateSuccess {
+    fn from(policy: LatePolicy) -> Self {
+        match policy {
+            LatePolicy::Cancel => Self::Cancel,
+            LatePolicy::Revive => Self::Revive,
         }
     }
 }
@@ -94,6 +114,12 @@ pub struct Settings {
     /// How long an order can be paid, ms [default: 86400000]
     #[arg(long, env = "JARI_ORDER_TTL_MS")]
     pub order_ttl_ms: Option<u64>,
+    /// What becomes of a charge that is learned after its attempt had ended: cancel, or revive the order [default: cancel]
+    #[arg(long, env = "JARI_LATE_SUCCESS")]
+    pub late_success: Option<LatePolicy>,
+    /// The folder that receipts and other mails are written to, one file each, the same for all nodes; or `off` [default: off]
+    #[arg(long, env = "JARI_MAIL_DIR")]
+    pub mail_dir: Option<PathBuf>,
     /// Whether a passed deadline forbids a send [default: on]
     #[arg(long, env = "JARI_DEADLINE_CHECK")]
     pub deadline_check: Option<Switch>,
@@ -157,7 +183,7 @@ impl Settings {
         let strong = self;
         or!(strong, weaker: database_url, addr, env, public_url, gateways, fake_pg, fakepg_url, pg_cap, pg_reserve,
             pg_timeout_ms, pg_connect_timeout_ms, response_wait_ms, poll_interval_ms, poll_count, database_wait_ms, node_lease_ms,
-            pg_confirm_window_ms, pg_authentication_window_ms, order_ttl_ms, deadline_check, resend,
+            pg_confirm_window_ms, pg_authentication_window_ms, order_ttl_ms, late_success, mail_dir, deadline_check, resend,
             resend_ratio, circuit, lanes, rate_limits, lab_workers, trusted_proxies, secret_key,
             toss_client_key, toss_secret_key, toss_secret_key_file, toss_url, toss_window_url, site_root, drain_ms)
     }

@@ -12,6 +12,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow, Postgres};
 use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::StoreError;
+use super::sql::effects::take_effects;
 use super::sql::engine::{Columns as _, Engine, Lock, Sql, Value, failed, fault, values};
 use super::sql::engine::{run_statements, speak};
 use super::sql::{SqlStore, pool};
@@ -94,6 +95,7 @@ impl Sql for PgConnection {
         AND NOT pg_visible_in_snapshot(c.xid, $1::pg_snapshot)";
     const END_OF_CHANGES: &'static str =
         "-- end_of_changes\nSELECT pg_current_snapshot()::text AS position";
+    const TAKE_EFFECTS: &'static str = take_effects!(" FOR UPDATE SKIP LOCKED");
 
     run_statements!();
 

@@ -10,6 +10,7 @@ use payment::time::Millis;
 use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::{Connection, Pool};
 
+use super::effects::{Effect, EffectEnd, EffectsWaiting, NotificationRow};
 use super::{
     AttemptId, AttemptRecord, Beat, Census, Claim, Claimed, Evidence, EvidenceRow, FeedPosition,
     LineRow, NewAttemptRow, NewOrderRow, NewWebhook, NodeSlots, Opened, OrderMade, OrderRecord,
@@ -20,6 +21,7 @@ use engine::{Engine, Sql, Tx, failed, fault};
 
 mod changes;
 mod claim;
+pub(super) mod effects;
 pub mod engine;
 mod nodes;
 mod orders;
@@ -288,6 +290,38 @@ impl<D: Engine> Store for SqlStore<D> {
             return Ok(0);
         }
         orders::lapse(self.write().await?, &to_lapse, now).await
+    }
+
+    async fn ask_before_lapse(&self, now: EpochMs, most: u32) -> Result<u64, StoreError> {
+        let unheard = orders::unheard(&mut *self.reader().await?, now, most).await?;
+        if unheard.is_empty() {
+            return Ok(0);
+        }
+        orders::ask_about(self.write().await?, &unheard, now).await
+    }
+
+    async fn take_effects(
+        &self,
+        now: EpochMs,
+        lease: Millis,
+        most: u32,
+    ) -> Result<Vec<Effect>, StoreError> {
+        if !effects::is_any_due(&mut *self.reader().await?, now).await? {
+            return Ok(Vec::new());
+        }
+        effects::take(self.write().await?, now, lease, most).await
+    }
+
+    async fn end_effects(&self, ends: &[EffectEnd], now: EpochMs) -> Result<Vec<bool>, StoreError> {
+        effects::end(self.write().await?, ends, now).await
+    }
+
+    async fn effects_waiting(&self) -> Result<EffectsWaiting, StoreError> {
+        effects::waiting(&mut *self.reader().await?).await
+    }
+
+    async fn notifications(&self, order: &OrderId) -> Result<Vec<NotificationRow>, StoreError> {
+        effects::notifications(&mut *self.reader().await?, order).await
     }
 
     async fn keep_webhook(&self, webhook: NewWebhook) -> Result<bool, StoreError> {

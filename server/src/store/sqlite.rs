@@ -9,6 +9,7 @@ use sqlx::sqlite::{
 };
 
 use super::StoreError;
+use super::sql::effects::take_effects;
 use super::sql::engine::{Engine, Lock, Sql, Value, failed, fault, run_statements, speak};
 use super::sql::{SqlStore, pool, readers};
 use crate::clock::EpochMs;
@@ -81,6 +82,7 @@ impl Sql for SqliteConnection {
         LEFT JOIN order_changes c ON c.seq > CAST($1 AS INTEGER)";
     const END_OF_CHANGES: &'static str = "-- end_of_changes\nSELECT CAST(coalesce((SELECT seq FROM sqlite_sequence \
         WHERE name = 'order_changes'), 0) AS TEXT) AS position";
+    const TAKE_EFFECTS: &'static str = take_effects!("");
 
     run_statements!();
 

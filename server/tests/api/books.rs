@@ -32,6 +32,37 @@ impl Books {
     }
 }
 
+/// What the shop's own systems were told: of which order, what, and the whole of it; in the order in which it happened.
+pub(crate) async fn told(url: &str) -> Vec<(String, String, String)> {
+    let mut books = Books::open(url).await;
+    books
+        .rows("SELECT order_id, kind, body FROM notifications ORDER BY seq")
+        .await
+}
+
+/// How many side effects are not done.
+pub(crate) async fn waiting(url: &str) -> i64 {
+    let mut books = Books::open(url).await;
+    let rows: Vec<(i64,)> = books
+        .rows("SELECT count(*) FROM outbox WHERE done_at IS NULL")
+        .await;
+    rows[0].0
+}
+
+/// Changes the books behind the server's back, as only a test may.
+pub(crate) async fn change(url: &str, sql: &'static str) {
+    match Books::open(url).await {
+        Books::Sqlite(mut db) => {
+            let done = sqlx::query(sql).execute(&mut db).await;
+            done.expect("it is changed");
+        }
+        Books::Postgres(mut db) => {
+            let done = sqlx::query(sql).execute(&mut db).await;
+            done.expect("it is changed");
+        }
+    }
+}
+
 /// Asserts what must always hold of money and stock.
 pub(crate) async fn check(url: &str, ledger: &Ledger) {
     for (id, order) in &ledger.orders {

@@ -5,10 +5,14 @@ mod attempts;
 mod books;
 mod confirm;
 mod crash;
+mod effects;
+mod expiry;
 mod input;
+mod late;
 mod load;
 mod node;
 mod nodes;
+mod once;
 mod ops;
 mod pages;
 #[path = "../support/postgres.rs"]

@@ -5,7 +5,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use reqwest::header::{CONTENT_TYPE, COOKIE, HeaderMap, SET_COOKIE};
+use reqwest::header::{ACCEPT_LANGUAGE, CONTENT_TYPE, COOKIE, HeaderMap, SET_COOKIE};
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
 
@@ -156,10 +156,16 @@ impl Node {
 
     /// A new shopper's order of one product.
     pub(crate) async fn order(&self, sku: &str, quantity: u32) -> Order {
-        let body = json!({"items": [{"sku": sku, "quantity": quantity}]});
+        let items = json!([{"sku": sku, "quantity": quantity}]);
+        self.order_of(&items, "*").await
+    }
+
+    /// A new shopper's order, by somebody who reads this language.
+    pub(crate) async fn order_of(&self, items: &Value, language: &str) -> Order {
         let response = self
             .post("/api/orders")
-            .json(&body)
+            .header(ACCEPT_LANGUAGE, language)
+            .json(&json!({"items": items}))
             .send()
             .await
             .expect("an answer");

@@ -159,6 +159,38 @@ impl Shop {
         wait.await.expect("a thread").expect("it ends")
     }
 
+    /// Where its database is.
+    pub(crate) fn database(&self) -> String {
+        self.database.url()
+    }
+
+    /// Waits until the shop's own systems were told exactly this of an order.
+    pub(crate) async fn until_told(&self, order: &Order, kinds: &[&str]) {
+        let started = Instant::now();
+        loop {
+            let told = books::told(&self.database.url()).await;
+            let told = told.iter().filter(|(id, ..)| *id == order.id);
+            let told: Vec<_> = told.map(|(_, kind, _)| kind.as_str()).collect();
+            if told == kinds {
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "told {told:?}, not {kinds:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Charges and cancels in the gateway's ledger, over all attempts of an order.
+    pub(crate) fn money(&self, order: &Order) -> (u64, u64) {
+        let ledger = self.pg.ledger();
+        let of_this = ledger
+            .orders
+            .iter()
+            .filter(|(id, _)| id.starts_with(&order.id));
+        of_this.fold((0, 0), |(charges, cancels), (_, order)| {
+            (charges + order.charges, cancels + order.cancels)
+        })
+    }
+
     /// What must always hold, by the gateway's ledger and our own books.
     pub(crate) async fn end(mut self) {
         let ledger = self.pg.ledger();

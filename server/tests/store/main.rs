@@ -18,15 +18,18 @@ use server::clock::EpochMs;
 use server::config::DatabaseUrl;
 use server::store::open::{Stores, open};
 use server::store::{
-    AttemptId, AttemptRecord, Claim, Claimed, Evidence, NewAttemptRow, NewOrderRow, Opened,
+    Asked, AttemptId, AttemptRecord, Claim, Claimed, Evidence, NewAttemptRow, NewOrderRow, Opened,
     OrderMade, OrderRecord, Owner, Recorded, Store,
 };
 use tempfile::TempDir;
 
 mod claims;
+mod effects;
 mod faults;
 mod feed;
 mod kept;
+mod lapse;
+mod late;
 mod nodes;
 mod outcomes;
 #[path = "../support/postgres.rs"]
@@ -101,6 +104,7 @@ impl Db {
             items: vec![(Sku::parse(sku).expect("a sku"), quantity)],
             at: NOW,
             expires_at: NOW.plus(Millis::from_secs(600)),
+            language: None,
         };
         let made = self.store.make_order(order).await.expect("stored");
         assert!(matches!(made, OrderMade::Made(_)), "{made:?}");
@@ -227,4 +231,17 @@ pub(crate) fn charged(amount: Won) -> Event {
         canceled: Won::ZERO,
     };
     Event::Found(finding, Source::Answer)
+}
+
+/// The evidence of an inquiry about an attempt as it is, answered at that moment.
+pub(crate) fn asked(attempt: &AttemptRecord, at: EpochMs) -> Evidence {
+    let asked = Asked {
+        payment_key: attempt.payment_key.clone().expect("it was claimed"),
+        claimed_at: attempt.claimed_at,
+        lease: at.plus(Millis::from_secs(60)),
+    };
+    Evidence {
+        asked: Some(asked),
+        ..Evidence::plain("inquiry", at)
+    }
 }

@@ -30,6 +30,8 @@ pub trait Sql: Sized + Send {
     const CHANGES_AFTER: &'static str;
     /// Of the change feed: the newest position.
     const END_OF_CHANGES: &'static str;
+    /// Takes side effects that are due at `$1` until `$2`, at most `$3`; their ids.
+    const TAKE_EFFECTS: &'static str;
 
     /// Runs a statement; how many rows it changed.
     fn execute(

@@ -78,7 +78,8 @@ pub(super) fn gateway(text: &str) -> Result<GatewayName, StoreError> {
     parsed(text, GatewayName::parse, "gateway")
 }
 
-fn count<R: Columns>(row: &R, name: &'static str) -> Result<u32, StoreError> {
+/// Reads a count.
+pub(super) fn count<R: Columns>(row: &R, name: &'static str) -> Result<u32, StoreError> {
     u32::try_from(row.integer(name)?).map_err(|_| corrupt(name))
 }
 
