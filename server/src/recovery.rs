@@ -141,6 +141,10 @@ async fn sweep(app: &App) -> Result<(), StoreError> {
     left.extend(app.store.approving_since(now.minus(longest)).await?);
     make_unknown(app, &left).await?;
     metrics::census(app.store.census().await?, now);
+    let bound = now.minus(app.config.bounds.unknown);
+    let overdue = app.store.overdue(bound).await?;
+    app.strangers.counted(overdue.strangers);
+    metrics::overdue(overdue, now);
     Ok(())
 }
 
@@ -186,6 +190,7 @@ async fn dispatch(
         return Ok(());
     }
     attempt.ask_at = Some(lease);
+    attempt.looks = attempt.looks.saturating_add(1);
     let app = Arc::clone(app);
     app.tracker.clone().spawn(async move {
         if let Err(error) = resolve::look(&app, &line, &attempt).await {

@@ -9,11 +9,14 @@ mod input;
 mod load;
 mod node;
 mod nodes;
+mod operator;
 mod ops;
 mod pages;
 #[path = "../support/postgres.rs"]
 mod postgres;
 mod protection;
+mod reconcile;
 mod several_nodes;
 mod shop;
+mod webhook_bounds;
 mod webhooks;

@@ -28,6 +28,7 @@ mod faults;
 mod feed;
 mod kept;
 mod nodes;
+mod operator;
 mod outcomes;
 #[path = "../support/postgres.rs"]
 mod postgres;
