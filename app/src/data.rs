@@ -119,6 +119,8 @@ pub enum MomentKind {
     WrongAmount,
     /// The gateway says that it never charged it.
     NeverCharged,
+    /// An operator found that it was never charged.
+    OperatorEnded,
     /// It ended, and a charge came after that.
     LateSuccess,
     /// Money is to be given back.

@@ -134,6 +134,15 @@ pub enum Source {
     Inquiry,
 }
 
+/// What an operator says of an attempt that no gateway tells about any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OperatorWord {
+    /// The order's amount was charged.
+    Charged,
+    /// Nothing was charged, and nothing will be.
+    NotCharged,
+}
+
 /// Something that happened to an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
@@ -151,6 +160,8 @@ pub enum Event {
     Interrupted,
     /// The gateway's word.
     Found(Finding, Source),
+    /// An operator ends the doubt. It weighs less than any word of the gateway: it moves nothing but an unknown attempt.
+    OperatorSaid(OperatorWord),
     /// Somebody wants this much back.
     CancelAsked(Won),
     /// The gateway refused to give money back.

@@ -1,13 +1,15 @@
 //! What must hold for any order, number and mixture of events.
 
-use payment::attempt::{Attempt, AttemptStatus, Event, Finding, Holding, LateSuccess, Source};
+use payment::attempt::{
+    Attempt, AttemptStatus, Event, Finding, Holding, LateSuccess, OperatorWord, Source,
+};
 use payment::checkout::{Checkout, Command, ConfirmAnswer, Event as PageEvent};
 use payment::deadline::{Deadline, TimeLeft, parse_timeout};
 use payment::id::OrderId;
 use payment::money::{Money, Won};
 use payment::order::{OrderStatus, derive};
 use payment::proof::NotCharged;
-use payment::reach::{Decline, Lost, NotSent, Reach};
+use payment::reach::{Decline, Lost, NotSent, Reach, Reason};
 use payment::time::{Millis, PageTimes};
 use payment::transitions::{events, example};
 use payment::view::{Stage, Standing};
@@ -131,13 +133,47 @@ proptest! {
             if attempt.status == AttemptStatus::Failed && before.status != AttemptStatus::Failed {
                 let back = before.status == AttemptStatus::CancelRequested;
                 prop_assert!(back || attempt.reach != Reach::MayHaveBeenSent
-                    || attempt.reason.is_some_and(|reason| reason.as_str() == "never_charged"));
+                    || attempt.reason.is_some_and(|reason| matches!(reason, Reason::NeverCharged | Reason::OperatorEnded)));
             }
             // A right charge that was given back is never more than the charge.
             charged |= attempt.charged.is_some();
             if let (true, Some(money)) = (charged, attempt.charged) {
                 prop_assert!(attempt.canceled <= money.amount);
             }
+        }
+    }
+
+    #[test]
+    fn an_operators_word_moves_only_an_unknown_attempt_and_the_gateways_word_outranks_it(
+        before in prop::collection::vec(any_event(), 0..20), charged in any::<bool>(),
+        after in prop::collection::vec(any_event(), 0..20),
+    ) {
+        let word = if charged { OperatorWord::Charged } else { OperatorWord::NotCharged };
+        let late = LateSuccess::Cancel;
+        let start = before.into_iter().fold(Attempt::new(Money::won(won(PRICE))), |attempt, event| attempt.apply(event, late).next);
+        let said = start.apply(Event::OperatorSaid(word), late);
+        prop_assert!(said.alarm.is_none());
+        if start.status != AttemptStatus::Unknown {
+            prop_assert_eq!(said.next, start);
+            return Ok(());
+        }
+        let ends = if charged { AttemptStatus::Approved } else { AttemptStatus::Failed };
+        prop_assert_eq!((said.next.status, said.next.reach), (ends, start.reach));
+        // The same word again, or its opposite, changes nothing any more.
+        for again in [OperatorWord::Charged, OperatorWord::NotCharged] {
+            prop_assert_eq!(said.next.apply(Event::OperatorSaid(again), late).next, said.next);
+        }
+        // The gateway's word of a charge is never lost: it is given back after "not charged", and agrees with "charged".
+        let now = after.into_iter().fold(said.next, |attempt, event| attempt.apply(event, late).next);
+        let seen = Finding::Charged { charged: Money::won(won(PRICE)), canceled: Won::ZERO };
+        let told = said.next.apply(Event::Found(seen, Source::Inquiry), late).next;
+        if charged {
+            prop_assert_eq!(told.status, AttemptStatus::Approved);
+            prop_assert_ne!(now.status, AttemptStatus::Failed);
+        } else {
+            prop_assert_eq!(told.status, AttemptStatus::CancelRequested);
+            prop_assert!(told.void && told.owes_cancel());
+            prop_assert!(!now.counts_as_paid());
         }
     }
 

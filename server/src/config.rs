@@ -12,11 +12,13 @@ use serde::Deserialize;
 use crate::gateway::circuit::CircuitMode;
 use crate::gateway::secret::Secret;
 
+mod bounds;
 mod database;
 mod gateways;
 mod settings;
 mod times;
 
+pub use bounds::Bounds;
 pub use database::DatabaseUrl;
 pub use gateways::GatewaySettings;
 pub use settings::{LatePolicy, ResendPolicy, Settings};
@@ -108,6 +110,8 @@ pub struct Config {
     pub site_root: String,
     /// How long a stopping server lets sent calls finish.
     pub drain: Millis,
+    /// Bounds on what is asked of the gateway and on what anybody may post.
+    pub bounds: Bounds,
 }
 
 impl Config {
@@ -176,6 +180,7 @@ impl Config {
             drain: given
                 .drain_ms
                 .map_or(times.pg_timeout.plus(Millis::from_secs(5)), Millis::new),
+            bounds: bounds::bounds(&given)?,
         })
     }
 

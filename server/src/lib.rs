@@ -1,5 +1,6 @@
 //! Jari's server. Reading order: `confirm` (the one path that moves money), `resolve` and `recovery` (how what is unknown
-//! becomes known), `inbox` (webhooks), then the ports `store` and `gateway`, and `http` around all of it.
+//! becomes known), `inbox` (webhooks), then the ports `store` and `gateway`, and `http` around all of it. `operate`
+//! holds the commands that people run beside a server.
 
 pub mod app;
 pub mod changes;
@@ -14,6 +15,7 @@ pub mod inbox;
 pub mod lanes;
 pub mod metrics;
 pub mod nodes;
+pub mod operate;
 pub mod pressure;
 pub mod random;
 pub mod recovery;
@@ -21,3 +23,4 @@ pub mod report;
 pub mod resolve;
 pub mod serve;
 pub mod store;
+pub mod strangers;

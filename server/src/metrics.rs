@@ -13,8 +13,9 @@ use payment::time::Millis;
 
 use crate::clock::EpochMs;
 use crate::resolve::Look;
-use crate::store::Census;
 use crate::store::effects::{EffectKind, EffectsWaiting};
+use crate::store::{Census, Overdue};
+use crate::strangers::Pressing;
 
 /// Seconds: from a commit to beyond the gateway timeout.
 const BUCKETS: [f64; 17] = [
@@ -108,6 +109,12 @@ pub fn register(gateway: &GatewayName) {
                 .increment(0);
         }
     }
+    let refused = Pressing::ALL.map(Pressing::label);
+    for result in refused.into_iter().chain(["collapsed"]) {
+        counter!("webhook_events_total", "gateway" => gateway(), "result" => result).increment(0);
+    }
+    counter!("webhook_hints_delayed_total", "gateway" => gateway()).increment(0);
+    counter!("webhooks_swept_total").increment(0);
     for source in ["cache", "database"] {
         counter!("poll_answers_total", "source" => source).increment(0);
     }
@@ -169,6 +176,30 @@ pub fn effect(kind: &'static str, result: &'static str) {
 
 /// What becomes of a side effect that was tried: done, put off, or done by another node meanwhile.
 pub const EFFECT_RESULTS: [&str; 3] = ["done", "failed", "lost"];
+
+/// What waits longer than it should.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a gauge's figures are far below 2^52"
+)]
+pub fn overdue(overdue: Overdue, now: EpochMs) {
+    gauge!("payments_unknown_overdue").set(overdue.unknown as f64);
+    gauge!("webhooks_of_nobody").set(overdue.strangers as f64);
+    let oldest = overdue
+        .oldest_parked
+        .map_or(0.0, |since| now.since(since).to_duration().as_secs_f64());
+    gauge!("webhooks_parked_oldest_seconds").set(oldest);
+}
+
+/// Raw webhooks that were kept long enough.
+pub fn webhooks_swept(swept: u64) {
+    counter!("webhooks_swept_total").increment(swept);
+}
+
+/// A hint about an attempt that a hint had caused to be asked about a moment ago.
+pub fn hint_waits(gateway: &GatewayName) {
+    counter!("webhook_hints_delayed_total", "gateway" => gateway.to_string()).increment(1);
+}
 
 /// One HTTP exchange.
 pub fn http(route: String, status: u16, span: Duration) {

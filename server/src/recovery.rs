@@ -147,6 +147,10 @@ async fn sweep(app: &App) -> Result<(), StoreError> {
     make_unknown(app, &left).await?;
     metrics::census(app.store.census().await?, now);
     metrics::effects_waiting(app.store.effects_waiting().await?, now);
+    let bound = now.minus(app.config.bounds.unknown);
+    let overdue = app.store.overdue(bound).await?;
+    app.strangers.counted(overdue.strangers);
+    metrics::overdue(overdue, now);
     Ok(())
 }
 
@@ -192,6 +196,7 @@ async fn dispatch(
         return Ok(());
     }
     attempt.ask_at = Some(lease);
+    attempt.looks = attempt.looks.saturating_add(1);
     let app = Arc::clone(app);
     app.tracker.clone().spawn(async move {
         if let Err(error) = resolve::look(&app, &line, &attempt).await {

@@ -71,6 +71,15 @@ fn settings(text: &mut String, config: &Config) {
     line(text, "PG confirm window", &times.confirm_window);
     line(text, "database wait", &times.database_wait);
     line(text, "node lease", &times.node_lease);
+    let bounds = &config.bounds;
+    line(text, "inquiries in flight", &bounds.inquiries);
+    line(text, "unknown is overdue after", &bounds.unknown);
+    line(text, "webhooks kept", &bounds.webhooks_kept);
+    let strangers = format!(
+        "{} stored, {} a second",
+        bounds.strangers, bounds.webhook_rate
+    );
+    line(text, "webhooks of nobody", &strangers);
 }
 
 fn count(cap: Option<u32>) -> String {

@@ -61,6 +61,7 @@ pub async fn look(
     let asked = Asked {
         payment_key: key,
         claimed_at: attempt.claimed_at,
+        look: attempt.looks,
         lease,
     };
     let looked = if attempt.attempt.status == AttemptStatus::CancelRequested && attempt.asks == 0 {

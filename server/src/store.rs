@@ -16,6 +16,7 @@ use payment::time::Millis;
 use crate::clock::EpochMs;
 use effects::{Effect, EffectEnd, EffectsWaiting, NotificationRow};
 
+pub mod desk;
 pub mod effects;
 pub mod open;
 pub mod postgres;
@@ -143,6 +144,8 @@ pub struct AttemptRecord {
     pub ask_at: Option<EpochMs>,
     /// How often it was asked without a result.
     pub asks: u32,
+    /// How many looks at it were begun: the number of the newest, which goes with whatever that one records.
+    pub looks: u32,
 }
 
 /// What a new order is made of.
@@ -277,6 +280,8 @@ pub struct Asked {
     pub payment_key: PaymentKey,
     /// As which claim.
     pub claimed_at: Option<EpochMs>,
+    /// In which look: a word of an older look than the last one recorded is dropped.
+    pub look: u32,
     /// Until when the asker holds the row's next look; anything else there is a newer hint and stays.
     pub lease: EpochMs,
 }
@@ -301,7 +306,7 @@ pub struct Evidence {
     pub asked: Option<Asked>,
     /// For a confirm's outcome: when its resend began, if there was one.
     pub resent_at: Option<EpochMs>,
-    /// Confirm, inquiry, cancel, clock, start, shopper.
+    /// Confirm, inquiry, cancel, clock, start, shopper, operator.
     pub source: &'static str,
     /// What the gateway literally said.
     pub told: String,
@@ -349,6 +354,8 @@ pub struct EvidenceRow {
     pub event: String,
     /// The attempt's state after it.
     pub status: String,
+    /// What was literally said; for operators, not for pages.
+    pub told: String,
 }
 
 /// A webhook as it came.
@@ -401,6 +408,17 @@ pub struct Census {
     pub oldest_unknown: Option<EpochMs>,
     /// Webhooks not yet applied.
     pub webhooks_waiting: u64,
+}
+
+/// What waits longer than it should, and what nobody owns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Overdue {
+    /// Attempts that have been unknown since before the bound.
+    pub unknown: u64,
+    /// Stored webhooks that name no attempt of ours.
+    pub strangers: u64,
+    /// When the oldest webhook came that still waits for its attempt.
+    pub oldest_parked: Option<EpochMs>,
 }
 
 /// How far the change feed was read; only the store reads it.
@@ -516,7 +534,8 @@ pub trait Store: Send + Sync {
         gateway: &GatewayName,
     ) -> Result<Option<AttemptRecord>, StoreError>;
     /// Moves an attempt's next look from `from` to `to`, if it still is at `from`: a hint that came meanwhile stays.
-    /// `asks` is the number of looks without a result so far. Whether it was moved.
+    /// `asks` is the number of looks without a result so far. Whether it was moved; then its look number is one higher, so
+    /// that whoever takes a look by this has a number of its own.
     async fn move_look(
         &self,
         attempt: AttemptId,
@@ -574,13 +593,23 @@ pub trait Store: Send + Sync {
     async fn keep_webhook(&self, webhook: NewWebhook) -> Result<bool, StoreError>;
     /// Webhooks to apply by `now`.
     async fn webhooks_due(&self, now: EpochMs, most: u32) -> Result<Vec<WebhookRow>, StoreError>;
-    /// Ends a look at a webhook; a hint makes its attempt due in the same transaction.
+    /// Ends a look at a webhook; a hint makes its attempt due in the same transaction, as [`Store::hint`] does. Whether
+    /// that look has to wait.
     async fn end_webhook(
         &self,
         webhook: i64,
         end: WebhookEnd,
         now: EpochMs,
-    ) -> Result<(), StoreError>;
+    ) -> Result<bool, StoreError>;
+    /// Makes an attempt due because somebody outside said that it moved: at once, or, when a hint did so a moment ago, at
+    /// the end of a pause (one second while it is open, ten when it has ended). Whether it has to wait; `pause: false`
+    /// never waits.
+    async fn hint(&self, attempt: AttemptId, now: EpochMs, pause: bool)
+    -> Result<bool, StoreError>;
+    /// How many raw webhooks of an attempt are stored.
+    async fn webhooks_of(&self, attempt: AttemptId) -> Result<u64, StoreError>;
+    /// Drops webhooks that are done with and came before a moment, at most so many; returns how many.
+    async fn sweep_webhooks(&self, before: EpochMs, most: u32) -> Result<u64, StoreError>;
 
     /// The orders that changed after a position, and the position to read on from. No change that is ever committed is
     /// left out, and what changed before the position was returned can be read by whoever reads it now.
@@ -604,6 +633,8 @@ pub trait Store: Send + Sync {
     fn pools(&self) -> Vec<PoolCensus>;
     /// The figures for the gauges.
     async fn census(&self) -> Result<Census, StoreError>;
+    /// What waits longer than it should: attempts unknown since before `unknown_before`, and webhooks.
+    async fn overdue(&self, unknown_before: EpochMs) -> Result<Overdue, StoreError>;
     /// A fact of the installation, stored now if it is not there yet.
     async fn setting(&self, name: &str, if_absent: &str) -> Result<String, StoreError>;
 }

@@ -193,6 +193,7 @@ pub(super) const fn reason(reason: Reason) -> &'static str {
         Reason::WindowClosed => "The payment window was not finished in time.",
         Reason::PgExpired => "The time to complete this authenticated payment is over.",
         Reason::NeverCharged => "We asked the payment gateway: it never made this payment.",
+        Reason::OperatorEnded => "Our staff have checked: no payment was made.",
         Reason::WrongAmount => {
             "Another amount than the order's was charged, and we cancelled it in full."
         }
@@ -288,6 +289,7 @@ pub(super) const fn moment(what: MomentKind) -> &'static str {
         MomentKind::AskedNoResult => "We asked the payment gateway; it has no result yet",
         MomentKind::Paid => "The payment is confirmed",
         MomentKind::WrongAmount => "Another amount was charged; we began to cancel it",
+        MomentKind::OperatorEnded => "Our staff found that nothing was charged",
         MomentKind::NeverCharged => "The payment gateway says that it never charged it",
         MomentKind::LateSuccess => "We learned of an approval after the payment had ended",
         MomentKind::CancelRequested => "A refund was requested",

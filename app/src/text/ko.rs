@@ -175,6 +175,7 @@ pub(super) const fn reason(reason: Reason) -> &'static str {
         Reason::WindowClosed => "결제창이 제시간에 끝나지 않았어요.",
         Reason::PgExpired => "인증한 결제의 유효 시간이 지났어요.",
         Reason::NeverCharged => "결제대행사에 확인한 결과, 결제가 이루어지지 않았어요.",
+        Reason::OperatorEnded => "담당자가 확인한 결과, 결제가 이루어지지 않았어요.",
         Reason::WrongAmount => "주문과 다른 금액이 결제되어 전액 취소했어요.",
         Reason::LateSuccess => "뒤늦게 승인된 결제를 전액 취소했어요.",
     }
@@ -258,6 +259,7 @@ pub(super) const fn moment(what: MomentKind) -> &'static str {
         MomentKind::AskedNoResult => "결제대행사에 물었지만 아직 결과가 없어요",
         MomentKind::Paid => "결제가 확인됐어요",
         MomentKind::WrongAmount => "다른 금액이 결제되어 취소를 시작했어요",
+        MomentKind::OperatorEnded => "담당자가 결제되지 않은 것을 확인했어요",
         MomentKind::NeverCharged => "결제대행사가 청구하지 않았다고 확인했어요",
         MomentKind::LateSuccess => "끝난 결제가 뒤늦게 승인된 것을 알았어요",
         MomentKind::CancelRequested => "환불을 요청했어요",

@@ -1,6 +1,9 @@
 //! What each event does to an attempt: the one place where what was learned about money becomes a state.
 
-use super::{Alarm, Attempt, AttemptStatus, CameFrom, Event, Finding, LateSuccess, Source, Step};
+use super::{
+    Alarm, Attempt, AttemptStatus, CameFrom, Event, Finding, LateSuccess, OperatorWord, Source,
+    Step,
+};
 use crate::money::{Money, Won};
 use crate::reach::{NotSent, Reach, Reason};
 
@@ -22,6 +25,7 @@ impl Attempt {
                 "the process died after the claim",
             ),
             Event::Found(finding, source) => self.found(finding, source, late),
+            Event::OperatorSaid(word) => self.operator_said(word),
             Event::CancelAsked(amount) => self.cancel_asked(amount),
             Event::CancelRefused => self.cancel_refused(),
         }
@@ -355,6 +359,30 @@ impl Attempt {
             );
         }
         self.stay("no charge seen yet: weak evidence")
+    }
+
+    /// An operator's word ends a doubt and nothing else. The reach stays: it is no answer of the gateway, whose own word
+    /// may still come, as a late success or as a contradiction.
+    fn operator_said(&self, word: OperatorWord) -> Step {
+        if self.status != AttemptStatus::Unknown {
+            return self.stay("an operator's word ends only an unknown attempt");
+        }
+        match word {
+            OperatorWord::Charged => {
+                let mut step = self.to(
+                    AttemptStatus::Approved,
+                    None,
+                    "an operator has seen the charge",
+                );
+                step.next.charged = Some(self.expected);
+                step
+            }
+            OperatorWord::NotCharged => self.to(
+                AttemptStatus::Failed,
+                Some(Reason::OperatorEnded),
+                "an operator has seen that there is no charge",
+            ),
+        }
     }
 
     fn cancel_asked(&self, amount: Won) -> Step {

@@ -165,6 +165,22 @@ pub struct Settings {
     /// The built pages [default: target/site]
     #[arg(long, env = "JARI_SITE_ROOT")]
     pub site_root: Option<String>,
+    /// From which age on an unknown payment raises an alarm, ms [default: 900000]
+    #[arg(long, env = "JARI_UNKNOWN_BOUND_MS")]
+    pub unknown_bound_ms: Option<u64>,
+    /// Most inquiries in flight at one gateway, of each node [default: 8]
+    #[arg(long, env = "JARI_PG_INQUIRIES")]
+    pub pg_inquiries: Option<u32>,
+    /// How long raw webhooks are kept once they are done with, days, at least 5 [default: 14]
+    #[arg(long, env = "JARI_WEBHOOK_KEEP_DAYS")]
+    pub webhook_keep_days: Option<u32>,
+    /// Most stored webhooks that name no payment of ours; more are refused [default: 20000]
+    #[arg(long, env = "JARI_WEBHOOK_STRANGERS")]
+    pub webhook_strangers: Option<u32>,
+    /// Webhooks a second, above which those that name no payment of ours are refused; a switch of JARI_RATE_LIMITS
+    /// [default: 50]
+    #[arg(long, env = "JARI_WEBHOOK_RATE")]
+    pub webhook_rate: Option<u32>,
     /// How long a stopping server lets sent calls finish, ms [default: the gateway timeout + 5000]
     #[arg(long, env = "JARI_DRAIN_MS")]
     pub drain_ms: Option<u64>,
@@ -185,6 +201,7 @@ impl Settings {
             pg_timeout_ms, pg_connect_timeout_ms, response_wait_ms, poll_interval_ms, poll_count, database_wait_ms, node_lease_ms,
             pg_confirm_window_ms, pg_authentication_window_ms, order_ttl_ms, late_success, mail_dir, deadline_check, resend,
             resend_ratio, circuit, lanes, rate_limits, lab_workers, trusted_proxies, secret_key,
-            toss_client_key, toss_secret_key, toss_secret_key_file, toss_url, toss_window_url, site_root, drain_ms)
+            toss_client_key, toss_secret_key, toss_secret_key_file, toss_url, toss_window_url, site_root, drain_ms,
+            unknown_bound_ms, pg_inquiries, webhook_keep_days, webhook_strangers, webhook_rate)
     }
 }

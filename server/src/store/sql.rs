@@ -14,13 +14,14 @@ use super::effects::{Effect, EffectEnd, EffectsWaiting, NotificationRow};
 use super::{
     AttemptId, AttemptRecord, Beat, Census, Claim, Claimed, Evidence, EvidenceRow, FeedPosition,
     LineRow, NewAttemptRow, NewOrderRow, NewWebhook, NodeSlots, Opened, OrderMade, OrderRecord,
-    Owner, PoolCensus, ProductRow, Recorded, Store, StoreError, WebhookEnd, WebhookRow,
+    Overdue, Owner, PoolCensus, ProductRow, Recorded, Store, StoreError, WebhookEnd, WebhookRow,
 };
 use crate::clock::EpochMs;
-use engine::{Engine, Sql, Tx, failed, fault};
+use engine::{Columns as _, Engine, Sql, Tx, failed, fault};
 
 mod changes;
 mod claim;
+mod desk;
 pub(super) mod effects;
 pub mod engine;
 mod nodes;
@@ -84,6 +85,29 @@ impl<D: Engine> SqlStore<D> {
             purpose,
             ..self.clone()
         })
+    }
+
+    /// Whether the database is at this program's version; one that several nodes share may be ahead of it.
+    pub(super) async fn check_version(
+        &self,
+        ours: &sqlx::migrate::Migrator,
+    ) -> Result<(), StoreError> {
+        let doing = "reading the database's version";
+        let newest = ours.iter().map(|migration| migration.version).max();
+        let sql = "-- version\nSELECT max(version) AS version FROM _sqlx_migrations";
+        let mut db = self.reader().await?;
+        let row = db.row(doing, sql, &[]).await?;
+        let stored = row.map_or(Ok(None), |row| row.integer_or_null("version"))?;
+        if stored == newest || (D::SHARED && stored > newest) {
+            return Ok(());
+        }
+        let told = |version: Option<i64>| version.map_or("none".to_owned(), |at| at.to_string());
+        let why = format!(
+            "it is at version {}, this program at {}: start the server or `jari migrate` of this version first",
+            told(stored),
+            told(newest)
+        );
+        Err(fault(doing, why))
     }
 
     async fn write(&self) -> Result<Tx<D>, StoreError> {
@@ -337,8 +361,25 @@ impl<D: Engine> Store for SqlStore<D> {
         webhook: i64,
         end: WebhookEnd,
         now: EpochMs,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         webhooks::end(self.write().await?, webhook, end, now).await
+    }
+
+    async fn hint(
+        &self,
+        attempt: AttemptId,
+        now: EpochMs,
+        pause: bool,
+    ) -> Result<bool, StoreError> {
+        webhooks::hint(self.write().await?, attempt, now, pause).await
+    }
+
+    async fn webhooks_of(&self, attempt: AttemptId) -> Result<u64, StoreError> {
+        webhooks::count_of(&mut *self.reader().await?, attempt).await
+    }
+
+    async fn sweep_webhooks(&self, before: EpochMs, most: u32) -> Result<u64, StoreError> {
+        webhooks::sweep(&mut *self.writer().await?, before, most).await
     }
 
     async fn changes_after(
@@ -378,6 +419,10 @@ impl<D: Engine> Store for SqlStore<D> {
 
     async fn census(&self) -> Result<Census, StoreError> {
         waiting::census(&mut *self.reader().await?).await
+    }
+
+    async fn overdue(&self, unknown_before: EpochMs) -> Result<Overdue, StoreError> {
+        waiting::overdue(&mut *self.reader().await?, unknown_before).await
     }
 
     async fn setting(&self, name: &str, if_absent: &str) -> Result<String, StoreError> {

@@ -20,6 +20,14 @@ impl Books {
         Self::Postgres(db.expect("the database"))
     }
 
+    async fn change(&mut self, sql: &'static str) {
+        let changed = match self {
+            Self::Sqlite(db) => sqlx::query(sql).execute(db).await.map(drop),
+            Self::Postgres(db) => sqlx::query(sql).execute(db).await.map(drop),
+        };
+        changed.expect("changed");
+    }
+
     async fn rows<T>(&mut self, sql: &'static str) -> Vec<T>
     where
         T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
@@ -49,18 +57,19 @@ pub(crate) async fn waiting(url: &str) -> i64 {
     rows[0].0
 }
 
-/// Changes the books behind the server's back, as only a test may.
+/// Runs one statement on our books.
 pub(crate) async fn change(url: &str, sql: &'static str) {
-    match Books::open(url).await {
-        Books::Sqlite(mut db) => {
-            let done = sqlx::query(sql).execute(&mut db).await;
-            done.expect("it is changed");
-        }
-        Books::Postgres(mut db) => {
-            let done = sqlx::query(sql).execute(&mut db).await;
-            done.expect("it is changed");
-        }
-    }
+    Books::open(url).await.change(sql).await;
+}
+
+/// The sources and the literal words of an order's evidence, oldest first.
+pub(crate) async fn evidence(url: &str, order: &str) -> Vec<(String, String)> {
+    let all: Vec<(String, String, String)> = Books::open(url)
+        .await
+        .rows("SELECT order_id, source, told FROM evidence ORDER BY id")
+        .await;
+    let of_order = all.into_iter().filter(|(id, ..)| id == order);
+    of_order.map(|(_, source, told)| (source, told)).collect()
 }
 
 /// Asserts what must always hold of money and stock.

@@ -13,11 +13,14 @@ mod load;
 mod node;
 mod nodes;
 mod once;
+mod operator;
 mod ops;
 mod pages;
 #[path = "../support/postgres.rs"]
 mod postgres;
 mod protection;
+mod reconcile;
 mod several_nodes;
 mod shop;
+mod webhook_bounds;
 mod webhooks;

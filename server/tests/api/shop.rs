@@ -191,6 +191,27 @@ impl Shop {
         })
     }
 
+    /// Runs an operator's command beside the shop's processes: how it ended, and what it printed.
+    pub(crate) async fn command(&self, args: &[&str]) -> (i32, String) {
+        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_jari"));
+        let env = self.env.iter().map(|(name, value)| (name, value));
+        let run = command.args(args).envs(env).output();
+        let output = run.await.expect("the command runs");
+        let code = output.status.code().expect("it ends by itself");
+        let said = String::from_utf8(output.stdout).expect("text");
+        (code, said + &String::from_utf8_lossy(&output.stderr))
+    }
+
+    /// The sources and the literal words of an order's evidence, oldest first.
+    pub(crate) async fn evidence(&self, order: &str) -> Vec<(String, String)> {
+        books::evidence(&self.database.url(), order).await
+    }
+
+    /// Changes the books behind the shop's back.
+    pub(crate) async fn in_books(&self, sql: &'static str) {
+        books::change(&self.database.url(), sql).await;
+    }
+
     /// What must always hold, by the gateway's ledger and our own books.
     pub(crate) async fn end(mut self) {
         let ledger = self.pg.ledger();

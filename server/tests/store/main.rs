@@ -31,6 +31,7 @@ mod kept;
 mod lapse;
 mod late;
 mod nodes;
+mod operator;
 mod outcomes;
 #[path = "../support/postgres.rs"]
 mod postgres;

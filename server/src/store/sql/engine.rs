@@ -7,7 +7,7 @@ use payment::id::{GatewayName, OrderId};
 use sqlx::Transaction;
 
 use crate::clock::EpochMs;
-use crate::store::StoreError;
+use crate::store::{AttemptId, StoreError};
 
 /// A transaction of a database.
 pub(super) type Tx<D> = Transaction<'static, D>;
@@ -77,6 +77,8 @@ pub enum Lock<'a> {
     Order(&'a OrderId),
     /// The attempts of an order that is locked, by id: hints to ask about one change it without its order.
     Attempts(&'a OrderId),
+    /// One attempt, by whoever changes nothing but when it is asked about.
+    Attempt(AttemptId),
     /// A gateway's attempts that are asked about later than now, by id.
     Waiting(&'a GatewayName, EpochMs),
     /// The attempts that wait without a next look, by id.

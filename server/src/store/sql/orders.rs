@@ -128,18 +128,21 @@ pub(super) async fn evidence<C: Sql>(
     db: &mut C,
     id: &OrderId,
 ) -> Result<Vec<EvidenceRow>, StoreError> {
-    let sql = "-- evidence\nSELECT at, source, event, status FROM evidence WHERE order_id = $1 ORDER BY id";
+    let sql = "-- evidence\nSELECT at, source, event, status, told FROM evidence WHERE order_id = $1 ORDER BY id";
     let doing = "reading the evidence";
     let rows = db.rows(doing, sql, values![id.as_str()]).await?;
-    let entry = |row: &C::Row| {
-        Ok(EvidenceRow {
-            at: EpochMs(row.integer("at")?),
-            source: row.text("source")?.to_owned(),
-            event: row.text("event")?.to_owned(),
-            status: row.text("status")?.to_owned(),
-        })
-    };
-    rows.iter().map(entry).collect()
+    rows.iter().map(evidence_row).collect()
+}
+
+/// A row as evidence.
+pub(super) fn evidence_row<R: Columns>(row: &R) -> Result<EvidenceRow, StoreError> {
+    Ok(EvidenceRow {
+        at: EpochMs(row.integer("at")?),
+        source: row.text("source")?.to_owned(),
+        event: row.text("event")?.to_owned(),
+        status: row.text("status")?.to_owned(),
+        told: row.text("told")?.to_owned(),
+    })
 }
 
 /// Orders of a shopper, newest first: two statements, however many orders.

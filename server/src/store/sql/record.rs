@@ -1,6 +1,8 @@
 //! Recording what was learned: the machine's step, stock, order status, evidence and outbox in one transaction.
 
-use payment::attempt::{Alarm, Attempt, AttemptStatus, Event, Finding, LateSuccess, Step};
+use payment::attempt::{
+    Alarm, Attempt, AttemptStatus, Event, Finding, LateSuccess, OperatorWord, Step,
+};
 use payment::money::Currency;
 use payment::order::OrderStatus;
 use payment::time::Millis;
@@ -119,7 +121,7 @@ async fn answers<C: Sql>(
     let attempts: Vec<Attempt> = same_key.iter().map(|record| record.attempt).collect();
     let owner = payment::order::owner_of_key(&attempts).map(|index| same_key[index].id);
     if owner == Some(stored.id) {
-        return Ok(true);
+        return is_newest_word(db, stored.id, asked.look).await;
     }
     if let Some(owner) = owner {
         let sql = "-- hint_owner\nUPDATE attempts SET ask_at = $2 WHERE id = $1";
@@ -127,6 +129,14 @@ async fn answers<C: Sql>(
             .await?;
     }
     Ok(false)
+}
+
+/// The fence: whether no newer look has recorded a word yet; then this one is the newest. One that was asked for earlier,
+/// by a node that was paused or lost its lease, says what was true before.
+async fn is_newest_word<C: Sql>(db: &mut C, id: AttemptId, look: u32) -> Result<bool, StoreError> {
+    let sql = "-- newest_word\nUPDATE attempts SET looked = $2 WHERE id = $1 AND looked <= $2";
+    let doing = "numbering a word";
+    Ok(db.execute(doing, sql, values![id.0, look]).await? == 1)
 }
 
 /// Whether nothing else of the order keeps a late success from paying it.
@@ -275,6 +285,8 @@ fn event_name(event: Event) -> &'static str {
         Event::Found(Finding::Lapsed, _) => "lapsed",
         Event::Found(Finding::Pending { .. }, _) => "pending",
         Event::Found(Finding::NotFound { .. }, _) => "not_found",
+        Event::OperatorSaid(OperatorWord::Charged) => "operator_charged",
+        Event::OperatorSaid(OperatorWord::NotCharged) => "operator_not_charged",
         Event::CancelAsked(_) => "cancel_asked",
         Event::CancelRefused => "cancel_refused",
     }
