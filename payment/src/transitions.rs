@@ -83,6 +83,7 @@ pub fn events() -> Vec<(&'static str, Event)> {
     events.extend(refusals());
     events.push(("cancel asked", Event::CancelAsked(won(10_000))));
     events.push(("cancel refused", Event::CancelRefused));
+    events.push(("cancel ended", Event::CancelEnded));
     events
 }
 
