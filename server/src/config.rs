@@ -12,6 +12,7 @@ use crate::gateway::secret::Secret;
 
 mod database;
 mod gateways;
+mod operator;
 mod settings;
 mod times;
 
@@ -102,6 +103,10 @@ pub struct Config {
     pub site_root: String,
     /// How long a stopping server lets sent calls finish.
     pub drain: Millis,
+    /// How long after its confirm a shopper may cancel a paid order; zero is never.
+    pub cancel_cutoff: Millis,
+    /// By which the operator asks for refunds; `None` is nobody.
+    pub operator_token: Option<Secret>,
 }
 
 impl Config {
@@ -163,6 +168,8 @@ impl Config {
             drain: given
                 .drain_ms
                 .map_or(times.pg_timeout.plus(Millis::from_secs(5)), Millis::new),
+            cancel_cutoff: Millis::new(given.cancel_cutoff_ms.unwrap_or(86_400_000)),
+            operator_token: operator::token(&given)?,
         })
     }
 

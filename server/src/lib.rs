@@ -16,6 +16,7 @@ pub mod nodes;
 pub mod pressure;
 pub mod random;
 pub mod recovery;
+pub mod refund;
 pub mod report;
 pub mod resolve;
 pub mod serve;

@@ -14,6 +14,7 @@ mod pages;
 #[path = "../support/postgres.rs"]
 mod postgres;
 mod protection;
+mod refunds;
 mod several_nodes;
 mod shop;
 mod webhooks;

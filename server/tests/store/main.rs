@@ -31,6 +31,7 @@ mod nodes;
 mod outcomes;
 #[path = "../support/postgres.rs"]
 mod postgres;
+mod refunds;
 
 /// Runs each of the tests on each of the databases.
 macro_rules! on_both {
