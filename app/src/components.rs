@@ -5,6 +5,7 @@ pub mod checkout_island;
 pub mod layout;
 pub mod live_order;
 pub mod panel;
+pub mod refunds;
 pub mod stage;
 pub mod status;
 pub mod summary;

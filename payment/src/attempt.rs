@@ -166,6 +166,8 @@ pub enum Event {
     CancelAsked(Won),
     /// The gateway refused to give money back.
     CancelRefused,
+    /// The cancel that people asked for has come to its end: the gateway did it, or it is proven that it never will.
+    CancelEnded,
 }
 
 /// What to do with an approval that comes after the attempt had ended as failed or expired.
@@ -360,6 +362,23 @@ impl Attempt {
     pub fn holds_money(&self) -> bool {
         self.charged
             .is_some_and(|money| self.canceled < money.amount)
+    }
+
+    /// What of its charge the gateway still holds, by what is known.
+    #[must_use]
+    pub fn balance(&self) -> Won {
+        let charged = self.charged.map_or(Won::ZERO, |money| money.amount);
+        charged.less(self.canceled)
+    }
+
+    /// Whether a cancel is under way that people asked for, of a charge that pays the order.
+    #[must_use]
+    pub const fn cancels_on_request(&self) -> bool {
+        let from_paid = matches!(
+            self.cancel,
+            Some((_, CameFrom::Approved | CameFrom::PartiallyCanceled))
+        );
+        from_paid && matches!(self.status, AttemptStatus::CancelRequested)
     }
 
     /// Whether the gateway holds money of it that is to go back without anybody asking.

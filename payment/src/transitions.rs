@@ -93,6 +93,7 @@ pub fn events() -> Vec<(&'static str, Event)> {
     ));
     events.push(("cancel asked", Event::CancelAsked(won(10_000))));
     events.push(("cancel refused", Event::CancelRefused));
+    events.push(("cancel ended", Event::CancelEnded));
     events
 }
 

@@ -15,6 +15,7 @@ use crate::gateway::secret::Secret;
 mod bounds;
 mod database;
 mod gateways;
+mod operator;
 mod settings;
 mod times;
 
@@ -112,6 +113,10 @@ pub struct Config {
     pub drain: Millis,
     /// Bounds on what is asked of the gateway and on what anybody may post.
     pub bounds: Bounds,
+    /// How long after its confirm a shopper may cancel a paid order; zero is never.
+    pub cancel_cutoff: Millis,
+    /// By which the operator asks for refunds; `None` is nobody.
+    pub operator_token: Option<Secret>,
 }
 
 impl Config {
@@ -181,6 +186,8 @@ impl Config {
                 .drain_ms
                 .map_or(times.pg_timeout.plus(Millis::from_secs(5)), Millis::new),
             bounds: bounds::bounds(&given)?,
+            cancel_cutoff: Millis::new(given.cancel_cutoff_ms.unwrap_or(86_400_000)),
+            operator_token: operator::token(&given)?,
         })
     }
 

@@ -20,7 +20,8 @@ use crate::gateway::{ConfirmCall, Told};
 use crate::metrics;
 use crate::random;
 use crate::store::{
-    AttemptRecord, Claim, Claimed, Closed, Evidence, OrderRecord, Owner, Recorded, StoreError,
+    AttemptRecord, Claim, Claimed, Closed, Evidence, OrderRecord, Owner, Recorded, RefundWord,
+    StoreError,
 };
 
 mod send;
@@ -294,6 +295,7 @@ async fn record_until_landed(
             asked: None,
             resent_at,
             told: told.to_owned(),
+            refunds: RefundWord::default(),
             at: app.clock.epoch(),
         };
         match app

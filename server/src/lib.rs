@@ -19,6 +19,7 @@ pub mod operate;
 pub mod pressure;
 pub mod random;
 pub mod recovery;
+pub mod refund;
 pub mod report;
 pub mod resolve;
 pub mod serve;

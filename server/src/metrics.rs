@@ -8,6 +8,7 @@ use payment::attempt::{Alarm, AttemptStatus};
 use payment::circuit::Why;
 use payment::id::GatewayName;
 use payment::reach::NotSent;
+use payment::refund::RefundStatus;
 use payment::resend::Decision;
 use payment::time::Millis;
 
@@ -99,6 +100,13 @@ pub fn register(gateway: &GatewayName) {
         counter!("circuit_opened_total", "gateway" => gateway(), "reason" => why.label())
             .increment(0);
     }
+    for status in RefundStatus::ALL.into_iter().filter(|it| !it.is_open()) {
+        counter!("refunds_total", "result" => status.as_str()).increment(0);
+    }
+    for asker in ["shopper", "operator"] {
+        counter!("refunds_asked_total", "by" => asker).increment(0);
+    }
+    counter!("operator_token_refused_total").increment(0);
     counter!("circuit_would_refuse_total", "gateway" => gateway()).increment(0);
     for limit in RATE_LIMITS {
         counter!("rate_limited_total", "limit" => limit).increment(0);
@@ -125,6 +133,21 @@ pub fn alarm(alarm: Alarm) {
     counter!("payments_alarm_total", "alarm" => alarm.as_str()).increment(1);
 }
 
+/// A refund that people asked for and that came to its end.
+pub fn refund(status: RefundStatus) {
+    counter!("refunds_total", "result" => status.as_str()).increment(1);
+}
+
+/// A refund that was stored.
+pub fn refund_asked(by: &'static str) {
+    counter!("refunds_asked_total", "by" => by).increment(1);
+}
+
+/// A request with a token that is not the operator's.
+pub fn operator_token_refused() {
+    counter!("operator_token_refused_total").increment(1);
+}
+
 /// What was decided about a lost confirm.
 pub fn resend(gateway: &GatewayName, decision: Decision) {
     counter!("pg_resend_total", "gateway" => gateway.to_string(), "decision" => decision.label())
@@ -148,6 +171,11 @@ pub fn census(census: Census, now: EpochMs) {
         .map_or(0.0, |since| now.since(since).to_duration().as_secs_f64());
     gauge!("payments_unknown_oldest_seconds").set(oldest);
     gauge!("webhooks_waiting").set(census.webhooks_waiting as f64);
+    gauge!("refunds_open").set(census.refunds_open as f64);
+    let oldest = census
+        .oldest_refund
+        .map_or(0.0, |since| now.since(since).to_duration().as_secs_f64());
+    gauge!("refunds_open_oldest_seconds").set(oldest);
 }
 
 /// Attempts that were made due because their order's time is over, and orders that were ended.

@@ -41,6 +41,12 @@ pub async fn interrupt(app: &App) -> Result<usize, StoreError> {
     let dead = app.store.approving_of_dead_nodes(&app.node, now).await?;
     make_unknown(app, &dead).await?;
     app.store.rearm(now).await?;
+    if !app.store.is_shared() {
+        // Nobody else can be looking: what the earlier incarnation had taken for a look is due at once.
+        for line in &app.lines {
+            app.store.wake_waiting(line.gateway.name(), now).await?;
+        }
+    }
     metrics::census(app.store.census().await?, now);
     Ok(dead.len())
 }

@@ -28,6 +28,14 @@ pub fn report(config: &Config, load: Load) -> String {
     text
 }
 
+/// How long shoppers may cancel.
+fn cut_off(span: Millis) -> String {
+    if span == Millis::ZERO {
+        return "never".to_owned();
+    }
+    format!("{} ms after the confirm", span.get())
+}
+
 fn line(text: &mut String, name: &str, value: &dyn std::fmt::Display) {
     // Writing into a string cannot fail.
     let _ = writeln!(text, "  {name:<28} {value}");
@@ -62,6 +70,13 @@ fn settings(text: &mut String, config: &Config) {
     line(text, "mails", &mails);
     line(text, "lanes", &format!("{:?}", config.lanes));
     line(text, "rate limits", &format!("{:?}", config.rate_limits));
+    line(text, "shoppers cancel for", &cut_off(config.cancel_cutoff));
+    let operator = config.operator_token.as_ref();
+    line(
+        text,
+        "operator's token",
+        &operator.map_or("unset".to_owned(), ToString::to_string),
+    );
     line(text, "response wait", &times.page.response_wait);
     let polls = format!("{} x {}", times.page.poll_count, times.page.poll_interval);
     line(text, "polls", &polls);

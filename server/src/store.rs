@@ -20,8 +20,11 @@ pub mod desk;
 pub mod effects;
 pub mod open;
 pub mod postgres;
+mod refunds;
 pub mod sql;
 pub mod sqlite;
+
+pub use refunds::{Asker, NewRefund, RefundAsked, RefundCall, RefundId, RefundRow, RefundWord};
 
 /// A fault of the database.
 #[derive(Debug, thiserror::Error)]
@@ -310,6 +313,8 @@ pub struct Evidence {
     pub source: &'static str,
     /// What the gateway literally said.
     pub told: String,
+    /// What it says of refunds that people asked for.
+    pub refunds: RefundWord,
     /// Now.
     pub at: EpochMs,
 }
@@ -323,6 +328,10 @@ impl Evidence {
             resent_at: None,
             source,
             told: String::new(),
+            refunds: RefundWord {
+                answers: None,
+                listed: None,
+            },
             at,
         }
     }
@@ -341,6 +350,8 @@ pub struct Recorded {
     pub alarm: Option<payment::attempt::Alarm>,
     /// Whether a hint had come since the asker's look began: the next look is the hint's, not the record's.
     pub hinted: bool,
+    /// The refunds that came to their end by it.
+    pub ended: Vec<RefundRow>,
 }
 
 /// One entry of an order's evidence.
@@ -408,6 +419,10 @@ pub struct Census {
     pub oldest_unknown: Option<EpochMs>,
     /// Webhooks not yet applied.
     pub webhooks_waiting: u64,
+    /// Refunds that people asked for and whose result is still to come.
+    pub refunds_open: u64,
+    /// When the oldest of them was asked for.
+    pub oldest_refund: Option<EpochMs>,
 }
 
 /// What waits longer than it should, and what nobody owns.
@@ -554,6 +569,18 @@ pub trait Store: Send + Sync {
         key: IdempotencyKey,
         replace: bool,
     ) -> Result<IdempotencyKey, StoreError>;
+    /// Stores a wish to have money back and reserves its amount, in one committed transaction; begins it if no other one
+    /// of the same charge is under way.
+    async fn ask_refund(&self, refund: NewRefund) -> Result<RefundAsked, StoreError>;
+    /// One refund.
+    async fn refund(&self, id: RefundId) -> Result<Option<RefundRow>, StoreError>;
+    /// The refunds of an order, oldest first.
+    async fn refunds_of(&self, order: &OrderId) -> Result<Vec<RefundRow>, StoreError>;
+    /// The refund of an attempt that is under way at the gateway.
+    async fn refund_under_way(&self, attempt: AttemptId) -> Result<Option<RefundRow>, StoreError>;
+    /// Gives a refund a new key under what is left, if `call` is its present one: the gateway's word was that it did not
+    /// execute that. Whether it was.
+    async fn renew_refund_key(&self, call: RefundCall, told: &str) -> Result<bool, StoreError>;
     /// Attempts that have been approving since before a moment: nobody works on them any more.
     async fn approving_since(&self, before: EpochMs) -> Result<Vec<AttemptId>, StoreError>;
     /// Attempts that are approving and were claimed by a node that is dead: one whose lease is over, or where one process

@@ -28,6 +28,7 @@ impl Attempt {
             Event::OperatorSaid(word) => self.operator_said(word),
             Event::CancelAsked(amount) => self.cancel_asked(amount),
             Event::CancelRefused => self.cancel_refused(),
+            Event::CancelEnded => self.cancel_ended(),
         }
     }
 
@@ -244,6 +245,10 @@ impl Attempt {
                 "the gateway has given all of it back",
             );
         }
+        if self.cancels_on_request() {
+            // Somebody else may have given back as much; the call that was made may still be under way.
+            return self.stay("a cancel that was asked for lasts until its own end is known");
+        }
         if self.canceled >= wanted {
             let next = Self {
                 cancel: None,
@@ -424,5 +429,12 @@ impl Attempt {
                 "the gateway refused to give it back",
             )
         }
+    }
+
+    fn cancel_ended(&self) -> Step {
+        if !self.cancels_on_request() {
+            return self.stay("no cancel that people asked for is under way");
+        }
+        self.given_back()
     }
 }

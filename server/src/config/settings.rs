@@ -147,6 +147,15 @@ pub struct Settings {
     /// Signs cookies, at least 32 characters; required in production
     #[arg(long, env = "JARI_SECRET_KEY", hide_env_values = true)]
     pub secret_key: Option<Secret>,
+    /// How long after its confirm a shopper may cancel a paid order, ms; 0 is never [default: 86400000]
+    #[arg(long, env = "JARI_CANCEL_CUTOFF_MS")]
+    pub cancel_cutoff_ms: Option<u64>,
+    /// By which the operator asks for refunds, at least 32 characters [default: unset, nobody does]
+    #[arg(long, env = "JARI_OPERATOR_TOKEN", hide_env_values = true)]
+    pub operator_token: Option<Secret>,
+    /// A file that holds the operator's token
+    #[arg(long, env = "JARI_OPERATOR_TOKEN_FILE")]
+    pub operator_token_file: Option<PathBuf>,
     /// Toss Payments' client key
     #[arg(long, env = "JARI_TOSS_CLIENT_KEY")]
     pub toss_client_key: Option<String>,
@@ -202,6 +211,7 @@ impl Settings {
             pg_confirm_window_ms, pg_authentication_window_ms, order_ttl_ms, late_success, mail_dir, deadline_check, resend,
             resend_ratio, circuit, lanes, rate_limits, lab_workers, trusted_proxies, secret_key,
             toss_client_key, toss_secret_key, toss_secret_key_file, toss_url, toss_window_url, site_root, drain_ms,
-            unknown_bound_ms, pg_inquiries, webhook_keep_days, webhook_strangers, webhook_rate)
+            unknown_bound_ms, pg_inquiries, webhook_keep_days, webhook_strangers, webhook_rate, cancel_cutoff_ms,
+            operator_token, operator_token_file)
     }
 }

@@ -13,8 +13,9 @@ use sqlx::{Connection, Pool};
 use super::effects::{Effect, EffectEnd, EffectsWaiting, NotificationRow};
 use super::{
     AttemptId, AttemptRecord, Beat, Census, Claim, Claimed, Evidence, EvidenceRow, FeedPosition,
-    LineRow, NewAttemptRow, NewOrderRow, NewWebhook, NodeSlots, Opened, OrderMade, OrderRecord,
-    Overdue, Owner, PoolCensus, ProductRow, Recorded, Store, StoreError, WebhookEnd, WebhookRow,
+    LineRow, NewAttemptRow, NewOrderRow, NewRefund, NewWebhook, NodeSlots, Opened, OrderMade,
+    OrderRecord, Overdue, Owner, PoolCensus, ProductRow, Recorded, RefundAsked, RefundCall,
+    RefundId, RefundRow, Store, StoreError, WebhookEnd, WebhookRow,
 };
 use crate::clock::EpochMs;
 use engine::{Columns as _, Engine, Sql, Tx, failed, fault};
@@ -27,6 +28,7 @@ pub mod engine;
 mod nodes;
 mod orders;
 mod record;
+mod refunds;
 mod rows;
 mod stock;
 mod waiting;
@@ -290,6 +292,26 @@ impl<D: Engine> Store for SqlStore<D> {
         replace: bool,
     ) -> Result<IdempotencyKey, StoreError> {
         waiting::cancel_key(self.write().await?, attempt, &key, replace).await
+    }
+
+    async fn ask_refund(&self, refund: NewRefund) -> Result<RefundAsked, StoreError> {
+        refunds::ask(self.write().await?, &refund).await
+    }
+
+    async fn refund(&self, id: RefundId) -> Result<Option<RefundRow>, StoreError> {
+        refunds::refund(&mut *self.reader().await?, id).await
+    }
+
+    async fn refunds_of(&self, order: &OrderId) -> Result<Vec<RefundRow>, StoreError> {
+        refunds::of_order(&mut *self.reader().await?, order).await
+    }
+
+    async fn refund_under_way(&self, attempt: AttemptId) -> Result<Option<RefundRow>, StoreError> {
+        refunds::under_way(&mut *self.reader().await?, attempt).await
+    }
+
+    async fn renew_refund_key(&self, call: RefundCall, told: &str) -> Result<bool, StoreError> {
+        refunds::renew_key(self.write().await?, call, told).await
     }
 
     async fn approving_since(&self, before: EpochMs) -> Result<Vec<AttemptId>, StoreError> {

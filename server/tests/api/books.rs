@@ -72,6 +72,30 @@ pub(crate) async fn evidence(url: &str, order: &str) -> Vec<(String, String)> {
     of_order.map(|(_, source, told)| (source, told)).collect()
 }
 
+/// The side effects that were queued for an order, in their order: kind and payload.
+pub(crate) async fn effects(url: &str, order: &str) -> Vec<(String, String)> {
+    let mut books = Books::open(url).await;
+    let all: Vec<(String, String, String)> = books
+        .rows("SELECT order_id, kind, payload FROM outbox ORDER BY id")
+        .await;
+    let of_order = all.into_iter().filter(|(id, _, _)| id == order);
+    of_order.map(|(_, kind, payload)| (kind, payload)).collect()
+}
+
+/// Asserts that what was given back of each charge is the same in our books and in the gateway's.
+pub(crate) async fn check_balances(url: &str, ledger: &Ledger) {
+    let mut books = Books::open(url).await;
+    let charges: Vec<(String, i64)> = books
+        .rows("SELECT payment_key, canceled_won FROM attempts WHERE charged_won IS NOT NULL")
+        .await;
+    assert!(!charges.is_empty());
+    for (key, canceled) in &charges {
+        let payment = &ledger.payments[key];
+        let theirs = payment.total_amount - payment.balance_amount;
+        assert_eq!(u64::try_from(*canceled).ok(), Some(theirs), "{key}");
+    }
+}
+
 /// Asserts what must always hold of money and stock.
 pub(crate) async fn check(url: &str, ledger: &Ledger) {
     for (id, order) in &ledger.orders {
@@ -100,6 +124,21 @@ pub(crate) async fn check(url: &str, ledger: &Ledger) {
         assert!(
             status != "failed" || !is_charged || stands_elsewhere,
             "{order} is failed while the gateway holds its charge"
+        );
+    }
+    // Refunds that are done are within what was given back, and none is reserved beyond the charge.
+    let refunds: Vec<(String, i64, i64)> = books
+        .rows(
+            "SELECT a.payment_key, CAST(a.canceled_won - coalesce(sum(CASE WHEN r.state = 'done' THEN r.amount_won END), 0) \
+             AS BIGINT), CAST(coalesce(a.charged_won, 0) - a.canceled_won - coalesce(sum(CASE WHEN r.state IN ('waiting', \
+             'asked') THEN r.amount_won END), 0) AS BIGINT) \
+             FROM attempts a JOIN refunds r ON r.attempt_id = a.id GROUP BY a.id, a.payment_key, a.canceled_won, a.charged_won",
+        )
+        .await;
+    for (key, elsewhere, left) in refunds {
+        assert!(
+            elsewhere >= 0 && left >= 0,
+            "the refunds of {key} are more than its money"
         );
     }
     let stock: Vec<(String, i64, i64)> = books

@@ -20,6 +20,7 @@ mod pages;
 mod postgres;
 mod protection;
 mod reconcile;
+mod refunds;
 mod several_nodes;
 mod shop;
 mod webhook_bounds;

@@ -212,6 +212,28 @@ impl Shop {
         books::change(&self.database.url(), sql).await;
     }
 
+    /// How many pieces of a product can be bought.
+    pub(crate) async fn free(&self, sku: &str) -> u64 {
+        let reply = Reply::of(self.get("/api/products").send().await.expect("an answer")).await;
+        let shelf = reply.body.as_array().expect("a shelf");
+        let product = shelf.iter().find(|product| product["sku"] == sku);
+        product.expect("a product")["available"]
+            .as_u64()
+            .expect("a number")
+    }
+
+    /// The side effects that were queued for an order: kind and payload.
+    pub(crate) async fn effects(&self, order: &Order) -> Vec<(String, String)> {
+        books::effects(&self.database.url(), &order.id).await
+    }
+
+    /// [`Shop::end`], and what our books say was given back is what the gateway gave back, charge by charge.
+    pub(crate) async fn end_balanced(self) {
+        let ledger = self.pg.ledger();
+        books::check_balances(&self.database.url(), &ledger).await;
+        self.end().await;
+    }
+
     /// What must always hold, by the gateway's ledger and our own books.
     pub(crate) async fn end(mut self) {
         let ledger = self.pg.ledger();

@@ -35,6 +35,7 @@ mod operator;
 mod outcomes;
 #[path = "../support/postgres.rs"]
 mod postgres;
+mod refunds;
 
 /// Runs each of the tests on each of the databases.
 macro_rules! on_both {
@@ -240,6 +241,7 @@ pub(crate) fn asked(attempt: &AttemptRecord, at: EpochMs) -> Evidence {
         payment_key: attempt.payment_key.clone().expect("it was claimed"),
         claimed_at: attempt.claimed_at,
         lease: at.plus(Millis::from_secs(60)),
+        look: attempt.looks,
     };
     Evidence {
         asked: Some(asked),

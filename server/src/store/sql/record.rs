@@ -10,7 +10,7 @@ use payment::time::Millis;
 use super::claim::read_back;
 use super::engine::{Columns as _, Engine, Lock, Sql, Tx, values};
 use super::stock::{move_stock, takes_more};
-use super::{commit, rows};
+use super::{commit, refunds, rows};
 use crate::clock::EpochMs;
 use crate::store::effects::EffectKind;
 use crate::store::{Asked, AttemptId, AttemptRecord, Evidence, OrderRecord, Recorded, StoreError};
@@ -42,6 +42,7 @@ pub(super) async fn record<D: Engine>(
             order,
             alarm: None,
             hinted: true,
+            ended: Vec::new(),
         });
     }
     let lease = evidence.asked.as_ref().map(|asked| asked.lease);
@@ -52,9 +53,13 @@ pub(super) async fn record<D: Engine>(
         LateSuccess::Cancel
     };
     let before = stored.attempt;
-    let step = take_step(db, &stored, event, late).await?;
+    let mut step = take_step(db, &stored, event, late).await?;
+    let followed = refunds::follow(db, &stored, (event, &mut step), evidence).await?;
     if step.next != before {
         save_attempt(db, &stored, &step.next, evidence.at, lease).await?;
+    }
+    if followed.begun {
+        refunds::make_due(db, id, evidence.at).await?;
     }
     if event == Event::CancelRefused && step.next.void && step.next.holds_money() {
         put_off(db, &stored, evidence.at, lease).await?;
@@ -81,6 +86,7 @@ pub(super) async fn record<D: Engine>(
         order,
         alarm: step.alarm,
         hinted,
+        ended: followed.ended,
     })
 }
 
@@ -289,6 +295,7 @@ fn event_name(event: Event) -> &'static str {
         Event::OperatorSaid(OperatorWord::NotCharged) => "operator_not_charged",
         Event::CancelAsked(_) => "cancel_asked",
         Event::CancelRefused => "cancel_refused",
+        Event::CancelEnded => "cancel_ended",
     }
 }
 
@@ -318,7 +325,7 @@ pub(super) async fn add_evidence<C: Sql>(
     Ok(())
 }
 
-async fn save_order<C: Sql>(db: &mut C, order: &OrderRecord) -> Result<(), StoreError> {
+pub(super) async fn save_order<C: Sql>(db: &mut C, order: &OrderRecord) -> Result<(), StoreError> {
     let sql = "-- save_order\nUPDATE orders SET status = $2 WHERE id = $1 AND status <> $2";
     let values = values![order.id.as_str(), order.status().as_str()];
     db.execute("storing an order's status", sql, values).await?;

@@ -134,7 +134,9 @@ pub(super) async fn lapsed_windows<C: Sql>(
 pub(super) async fn census<C: Sql>(db: &mut C) -> Result<Census, StoreError> {
     let sql = "-- census\nSELECT (SELECT count(*) FROM attempts WHERE status = 'unknown') AS in_doubt, \
                (SELECT min(unknown_since) FROM attempts WHERE status = 'unknown') AS oldest, \
-               (SELECT count(*) FROM webhooks WHERE next_at IS NOT NULL) AS webhooks";
+               (SELECT count(*) FROM webhooks WHERE next_at IS NOT NULL) AS webhooks, \
+               (SELECT count(*) FROM refunds WHERE state IN ('waiting', 'asked')) AS refunds, \
+               (SELECT min(created_at) FROM refunds WHERE state IN ('waiting', 'asked')) AS oldest_refund";
     let Some(row) = db.row("counting", sql, &[]).await? else {
         return Ok(Census::default());
     };
@@ -142,6 +144,8 @@ pub(super) async fn census<C: Sql>(db: &mut C) -> Result<Census, StoreError> {
         unknown: u64::try_from(row.integer("in_doubt")?).unwrap_or(0),
         oldest_unknown: row.integer_or_null("oldest")?.map(EpochMs),
         webhooks_waiting: u64::try_from(row.integer("webhooks")?).unwrap_or(0),
+        refunds_open: u64::try_from(row.integer("refunds")?).unwrap_or(0),
+        oldest_refund: row.integer_or_null("oldest_refund")?.map(EpochMs),
     })
 }
 
