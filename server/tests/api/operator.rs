@@ -40,14 +40,9 @@ async fn listed(shop: &Shop, more: &[&str]) -> Vec<Value> {
 
 /// Ends the doubt about an order.
 async fn resolve(shop: &Shop, order: &Order, word: &str, more: &[&str]) -> (i32, String) {
-    let args = [
-        &[
-            "resolve", &order.id, "--as", word, "--by", "kim", "--reason",
-        ],
-        &["seen at the gateway's desk"],
-        more,
-    ]
-    .concat();
+    let mut args = vec!["resolve", &order.id, "--as", word, "--by", "kim"];
+    args.extend(["--reason", "seen at the gateway's desk"]);
+    args.extend(more);
     shop.command(&args).await
 }
 

@@ -193,10 +193,11 @@ impl Shop {
 
     /// Runs an operator's command beside the shop's processes: how it ended, and what it printed.
     pub(crate) async fn command(&self, args: &[&str]) -> (i32, String) {
-        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_jari"));
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_jari"));
         let env = self.env.iter().map(|(name, value)| (name, value));
-        let run = command.args(args).envs(env).output();
-        let output = run.await.expect("the command runs");
+        command.args(args).envs(env);
+        let run = tokio::task::spawn_blocking(move || command.output());
+        let output = run.await.expect("a thread").expect("the command runs");
         let code = output.status.code().expect("it ends by itself");
         let said = String::from_utf8(output.stdout).expect("text");
         (code, said + &String::from_utf8_lossy(&output.stderr))

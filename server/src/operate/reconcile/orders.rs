@@ -227,7 +227,10 @@ async fn of_order(line: &Line, order: &OrderRecord, young: EpochMs) -> Compared 
             .breaks
             .push(Break::of(Kind::ChargedTwice, second, detail));
     }
-    by_order_id(line, order, &charged_ids, &mut compared).await;
+    // One that gave no word a moment ago is not asked again about the same order.
+    if compared.asked.unasked == 0 {
+        by_order_id(line, order, &charged_ids, &mut compared).await;
+    }
     compared
 }
 
