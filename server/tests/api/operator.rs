@@ -19,7 +19,10 @@ async fn unknown(shop: &Shop, when: &str) -> (Order, String) {
     shop.until_ledger(|ledger| ledger.calls.confirm.received > 0)
         .await;
     silence(shop).await;
-    assert_eq!(sent.await.unwrap().expect("an answer").status(), 202);
+    assert_eq!(
+        sent.await.expect("a task").expect("an answer").status(),
+        202
+    );
     shop.until_attempt(&order, "unknown").await;
     (order, key)
 }
@@ -96,7 +99,7 @@ async fn not_charged_and_then_charged(shop: Shop) {
         .post(format!("{}/v1/payments/confirm", shop.pg.url()))
         .basic_auth("test_sk_fake", Some(""))
         .json(&json!({"paymentKey": key, "orderId": order.id, "amount": order.amount}));
-    assert_eq!(confirm.send().await.unwrap().status(), 200);
+    assert_eq!(confirm.send().await.expect("an answer").status(), 200);
     shop.until_attempt(&order, "canceled").await;
     let money = &shop.pg.ledger().orders[&order.id];
     assert_eq!((money.charges, money.cancels), (1, 1));

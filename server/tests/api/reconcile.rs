@@ -72,7 +72,7 @@ async fn cancel_at_desk(shop: &Shop, key: &str) {
         .post(format!("{}/v1/payments/{key}/cancel", shop.pg.url()))
         .basic_auth("test_sk_fake", Some(""))
         .json(&json!({"cancelReason": "at the desk"}));
-    assert_eq!(cancel.send().await.unwrap().status(), 200);
+    assert_eq!(cancel.send().await.expect("an answer").status(), 200);
 }
 
 async fn confirm_elsewhere(shop: &Shop, order: &Order, key: &str) {
@@ -81,7 +81,7 @@ async fn confirm_elsewhere(shop: &Shop, order: &Order, key: &str) {
         .post(format!("{}/v1/payments/confirm", shop.pg.url()))
         .basic_auth("test_sk_fake", Some(""))
         .json(&json!({"paymentKey": key, "orderId": order.id, "amount": order.amount}));
-    assert_eq!(confirm.send().await.unwrap().status(), 200);
+    assert_eq!(confirm.send().await.expect("an answer").status(), 200);
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ async fn give_back(shop: &Shop, key: &str) {
         .post(format!("{}/v1/payments/{key}/cancel", shop.pg.url()))
         .basic_auth("test_sk_fake", Some(""))
         .json(&json!({"cancelReason": "at the desk"}));
-    assert_eq!(cancel.send().await.unwrap().status(), 200);
+    assert_eq!(cancel.send().await.expect("an answer").status(), 200);
 }
 
 async fn list(shop: &Shop, more: &[&str]) -> Vec<Value> {
