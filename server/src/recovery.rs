@@ -8,6 +8,7 @@ use payment::time::Millis;
 
 use crate::app::{App, Working};
 use crate::changes;
+use crate::clock::EpochMs;
 use crate::metrics;
 use crate::resolve;
 use crate::store::{AttemptId, AttemptRecord, Evidence, StoreError};
@@ -20,7 +21,7 @@ const PROBE: Millis = Millis::from_secs(2);
 /// Rows taken in one look.
 const BATCH: u32 = 64;
 
-/// Most attempts that are asked about at a time before their orders end: far fewer than would fill the looks of a round.
+/// Most attempts of a gateway that are asked about at a time before their orders end: far fewer than would fill the looks of a round.
 const ASKED_BEFORE_END: u32 = 16;
 
 /// How often the change feed is swept.
@@ -137,9 +138,7 @@ async fn sweep(app: &App) -> Result<(), StoreError> {
             .record(id, Event::WindowClosed, evidence("clock", app), app.late())
             .await?;
     }
-    let asked = app.store.ask_before_lapse(now, ASKED_BEFORE_END).await?;
-    let ended = app.store.lapse_orders(now).await?;
-    metrics::orders_over(asked, ended);
+    lapse(app, now).await?;
     let mut left = app.store.approving_of_dead_nodes(&app.node, now).await?;
     // A claim whose work died without its node: its commit's answer was lost, or it panicked.
     let times = app.config.times;
@@ -157,6 +156,22 @@ async fn sweep(app: &App) -> Result<(), StoreError> {
     let overdue = app.store.overdue(bound).await?;
     app.strangers.counted(overdue.strangers);
     metrics::overdue(overdue, now);
+    Ok(())
+}
+
+/// Ends the orders whose time is over, and asks about what keeps others from ending. A gateway that is silent is asked
+/// about no more than what it was asked about already.
+async fn lapse(app: &App, now: EpochMs) -> Result<(), StoreError> {
+    let mut asked = 0;
+    for line in app.lines.iter().filter(|line| !line.is_silent()) {
+        let gateway = line.gateway.name();
+        asked += app
+            .store
+            .ask_before_lapse(gateway, now, ASKED_BEFORE_END)
+            .await?;
+    }
+    let ended = app.store.lapse_orders(now).await?;
+    metrics::orders_over(asked, ended);
     Ok(())
 }
 

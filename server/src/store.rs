@@ -595,10 +595,15 @@ pub trait Store: Send + Sync {
     /// Ends the pending orders whose time is over, that have no open attempt, and of whose attempts that were ever sent the
     /// gateway was heard since; returns how many.
     async fn lapse_orders(&self, now: EpochMs) -> Result<u64, StoreError>;
-    /// Makes due what keeps such orders from ending: attempts that were sent and have ended, of which the gateway was not
-    /// heard since and that nobody asks about. Not more than `most` wait for an answer at a time; returns how many were made
-    /// due.
-    async fn ask_before_lapse(&self, now: EpochMs, most: u32) -> Result<u64, StoreError>;
+    /// Makes due what keeps such orders from ending: attempts that were sent through this gateway and have ended, of which it
+    /// was not heard since and that nobody asks about. Not more than `most` wait for an answer at a time, beside those that
+    /// were asked about in vain for minutes; returns how many were made due.
+    async fn ask_before_lapse(
+        &self,
+        gateway: &GatewayName,
+        now: EpochMs,
+        most: u32,
+    ) -> Result<u64, StoreError>;
 
     /// Takes side effects that are due for as long as the lease, in the order in which they happened: nobody else takes them
     /// meanwhile. A database that nodes share goes by its own clock.

@@ -73,11 +73,7 @@ impl Mailer {
     fn message(&self, effect: &Effect) -> io::Result<Vec<u8>> {
         let order = effect.order_id.as_str();
         let mail = mail_of(effect.kind);
-        let known = effect.language.as_deref().and_then(Lang::parse);
-        let languages: Vec<Lang> = match known {
-            Some(lang) if mail != Mail::Alarm => vec![lang],
-            Some(_) | None => Lang::ALL.to_vec(),
-        };
+        let languages = languages(mail, effect);
         let subject = languages.iter().map(|lang| lang.mail_subject(mail));
         let subject: Vec<_> = subject.collect();
         let bodies: Vec<_> = languages
@@ -109,6 +105,15 @@ const fn mail_of(kind: EffectKind) -> Mail {
         EffectKind::Canceled => Mail::Canceled,
         EffectKind::Returned => Mail::Returned,
         EffectKind::Alarm => Mail::Alarm,
+    }
+}
+
+/// The shopper's language; both where it is not known, and for the shop's own people.
+fn languages(mail: Mail, effect: &Effect) -> Vec<Lang> {
+    let known = effect.language.as_deref().and_then(Lang::parse);
+    match known {
+        Some(lang) if mail != Mail::Alarm => vec![lang],
+        Some(_) | None => Lang::ALL.to_vec(),
     }
 }
 
@@ -171,4 +176,131 @@ fn keep(dir: &Path, name: &str, takes: u32, bytes: &[u8]) -> io::Result<()> {
 
 fn part(dir: &Path, name: &str, takes: u32) -> PathBuf {
     dir.join(format!(".{name}.{takes}.part"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use payment::id::{OrderId, Sku};
+    use payment::money::Won;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::clock::EpochMs;
+    use crate::store::{AttemptId, LineRow};
+
+    fn effect(kind: EffectKind, language: Option<&str>) -> Effect {
+        let won = |amount| Won::new(amount).expect("an amount");
+        Effect {
+            id: 1,
+            key: format!("{}:7", kind.as_str()),
+            takes: 1,
+            kind,
+            order_id: OrderId::parse("ord_1").expect("an id"),
+            attempt_id: AttemptId(7),
+            attempt_number: 2,
+            amount: won(36_000),
+            language: language.map(str::to_owned),
+            canceled: (kind == EffectKind::PartiallyCanceled).then(|| won(5_000)),
+            alarm: (kind == EffectKind::Alarm).then(|| "late_success".to_owned()),
+            at: EpochMs(1_700_000_000_000),
+            lines: vec![LineRow {
+                sku: Sku::parse("mug").expect("a sku"),
+                name: ["아침 머그".to_owned(), "Morning mug".to_owned()],
+                quantity: 2,
+                price: won(18_000),
+            }],
+        }
+    }
+
+    fn mailer(dir: &Path) -> Mailer {
+        Mailer::new(
+            dir.to_owned(),
+            "https://shop.example:8443/",
+            Millis::new(200),
+        )
+    }
+
+    #[test]
+    fn a_mail_speaks_the_shoppers_language_and_both_where_it_is_not_known() {
+        let cases = [
+            (EffectKind::Paid, Some("ko"), true, false),
+            (EffectKind::PartiallyCanceled, Some("en"), false, true),
+            (EffectKind::Canceled, None, true, true),
+            (EffectKind::Returned, Some("xx"), true, true),
+            (EffectKind::Unpaid, Some("en"), false, true),
+            // The shop's own people may read either.
+            (EffectKind::Alarm, Some("ko"), true, true),
+        ];
+        for (kind, language, korean, english) in cases {
+            let effect = effect(kind, language);
+            let mail = mail_of(kind);
+            for (lang, speaks) in [(Lang::Ko, korean), (Lang::En, english)] {
+                let texts = languages(mail, &effect).contains(&lang);
+                assert_eq!(texts, speaks, "{kind:?} {language:?}");
+            }
+            let text = body(Lang::En, mail, &effect);
+            assert!(
+                text.contains("ord_1") && text.contains("Morning mug × 2"),
+                "{text}"
+            );
+            assert_eq!(
+                text.contains("Refunded"),
+                effect.canceled.is_some(),
+                "{text}"
+            );
+            assert_eq!(
+                text.contains("late_success"),
+                effect.alarm.is_some(),
+                "{text}"
+            );
+            let bytes = mailer(Path::new("")).message(&effect).expect("a mail");
+            let whole = String::from_utf8(bytes).expect("a text");
+            assert!(whole.contains("@shop.example>"), "{whole}");
+            let long = whole.split("\r\n").find(|line| line.len() > 998);
+            assert_eq!(long, None, "no line is longer than mails may have");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_mail_is_written_once_and_what_a_dead_take_left_goes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dir = folder.path().join("mail");
+        let mut effect = effect(EffectKind::Paid, None);
+        let mailer = mailer(&dir);
+        assert_eq!(mailer.write(&[effect.clone()]).await, [true]);
+        let path = dir.join("ord_1.order_paid-7.eml");
+        fs::write(&path, "as it was").expect("it is changed");
+        fs::write(part(&dir, &file_name(&effect), 1), "half").expect("a part");
+        effect.takes = 2;
+        assert_eq!(mailer.write(&[effect]).await, [true]);
+        assert_eq!(fs::read_to_string(&path).expect("a mail"), "as it was");
+        assert_eq!(fs::read_dir(&dir).expect("a folder").count(), 1);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_folder_that_hangs_takes_one_batch_and_no_more() {
+        let folder: TempDir = tempfile::tempdir().expect("a folder");
+        let effect = effect(EffectKind::Paid, None);
+        // Whoever opens this to write waits until somebody reads.
+        let pipe = part(folder.path(), &file_name(&effect), 1);
+        let made = Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("mkfifo runs").success());
+        let mailer = mailer(folder.path());
+        assert_eq!(mailer.write(&[effect.clone()]).await, [false]);
+        let other = Effect {
+            key: "order_paid:8".to_owned(),
+            ..effect
+        };
+        assert_eq!(
+            mailer.write(&[other.clone()]).await,
+            [false],
+            "not its turn"
+        );
+        drop(File::open(&pipe).expect("somebody reads"));
+        let turn = mailer.turn.acquire().await;
+        drop(turn.expect("the turn ends"));
+        assert_eq!(mailer.write(&[other]).await, [true]);
+    }
 }

@@ -338,8 +338,13 @@ impl<D: Engine> Store for SqlStore<D> {
         orders::lapse(self.write().await?, &to_lapse, now).await
     }
 
-    async fn ask_before_lapse(&self, now: EpochMs, most: u32) -> Result<u64, StoreError> {
-        let unheard = orders::unheard(&mut *self.reader().await?, now, most).await?;
+    async fn ask_before_lapse(
+        &self,
+        gateway: &GatewayName,
+        now: EpochMs,
+        most: u32,
+    ) -> Result<u64, StoreError> {
+        let unheard = orders::unheard(&mut *self.reader().await?, gateway, now, most).await?;
         if unheard.is_empty() {
             return Ok(0);
         }

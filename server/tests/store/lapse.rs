@@ -8,7 +8,7 @@ use payment::time::Millis;
 use server::clock::EpochMs;
 use server::store::{AttemptId, AttemptRecord, Claimed, Closed, Opened};
 
-use crate::{Db, NOW, asked, charged, claim, on_both};
+use crate::{Db, NOW, asked, charged, claim, on_both, toss};
 
 on_both!(
     an_order_of_which_nothing_was_sent_ends_at_once,
@@ -25,7 +25,15 @@ fn over() -> EpochMs {
 }
 
 async fn ask(db: &Db, most: u32) -> u64 {
-    db.store.ask_before_lapse(over(), most).await.unwrap()
+    db.store
+        .ask_before_lapse(&toss(), over(), most)
+        .await
+        .unwrap()
+}
+
+async fn asking(db: &Db, at: EpochMs) -> u64 {
+    let asked = db.store.ask_before_lapse(&toss(), at, 9).await;
+    asked.unwrap()
 }
 
 async fn lapse(db: &Db) -> u64 {
@@ -69,7 +77,7 @@ async fn an_order_of_which_something_was_sent_ends_when_the_gateway_was_heard_si
     let early = over().minus(Millis::new(1));
     db.record_as(attempt.id, NOTHING, asked(&attempt, early))
         .await;
-    assert_eq!(db.store.ask_before_lapse(early, 9).await.unwrap(), 0);
+    assert_eq!(asking(&db, early).await, 0);
     assert_eq!(lapse(&db).await, 0);
     assert_eq!(ask(&db, 9).await, 1);
     assert_eq!(db.attempt(attempt.id).await.ask_at, Some(over()));
@@ -132,6 +140,19 @@ async fn only_so_many_are_asked_about_at_a_time(db: Db) {
     }
     assert_eq!(lapse(&db).await, 2);
     assert_eq!(ask(&db, 3).await, 2);
+    assert_eq!(ask(&db, 3).await, 0);
+    // Asked about in vain for minutes, they keep no place from others; nor does another gateway.
+    for attempt in db.store.due(over(), 9).await.unwrap() {
+        let later = Some(over().plus(Millis::from_secs(60)));
+        let moved = db.store.move_look(attempt.id, over(), later, 7).await;
+        assert!(moved.unwrap());
+    }
+    declined(&db, "ord_5").await;
+    let other = payment::id::GatewayName::parse("kakaopay").expect("a name");
+    let asked = db.store.ask_before_lapse(&other, over(), 3).await;
+    assert_eq!(asked.unwrap(), 0);
+    assert_eq!(ask(&db, 3).await, 1);
+    assert_eq!(lapse(&db).await, 0);
 }
 
 async fn an_order_with_an_open_attempt_never_ends_and_keeps_its_stock(db: Db) {
@@ -141,7 +162,7 @@ async fn an_order_with_an_open_attempt_never_ends_and_keeps_its_stock(db: Db) {
     let order = attempt.order_id.clone();
     let still = async |what: &str| {
         assert_eq!(db.store.lapse_orders(far).await.unwrap(), 0, "{what}");
-        assert_eq!(db.store.ask_before_lapse(far, 9).await.unwrap(), 0);
+        assert_eq!(asking(&db, far).await, 0);
         assert_eq!(status(&db, &order).await, "pending", "{what}");
         assert_eq!(db.free("poster").await, 0, "{what}");
     };

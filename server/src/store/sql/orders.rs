@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use payment::id::{OrderId, Sku};
+use payment::id::{GatewayName, OrderId, Sku};
 use payment::money::Won;
 
 use super::commit;
@@ -242,9 +242,11 @@ pub(super) async fn lapse<D: Engine>(
 }
 
 /// What keeps orders from ending that are over: attempts of which the gateway is to be heard first, and that nobody asks
-/// about yet. At most `most` are asked about at a time, with those that are already.
+/// about yet. At most `most` are asked about at a time, with those that are already; those that were asked about in vain
+/// through most of the back-off keep no place from the others.
 pub(super) async fn unheard<C: Sql>(
     db: &mut C,
+    gateway: &GatewayName,
     now: EpochMs,
     most: u32,
 ) -> Result<Vec<AttemptId>, StoreError> {
@@ -254,9 +256,11 @@ pub(super) async fn unheard<C: Sql>(
         " AND ",
         is_unheard!(),
         // Those that are asked about first, so that the limit counts them.
-        " ORDER BY (a.ask_at IS NULL), orders.expires_at, a.id LIMIT $2"
+        " AND a.gateway = $3 AND (a.ask_at IS NULL OR a.asks < 7) \
+         ORDER BY (a.ask_at IS NULL), orders.expires_at, a.id LIMIT $2"
     );
-    let rows = db.rows(ASKING, sql, values![now, most]).await?;
+    let values = values![now, most, gateway.as_str()];
+    let rows = db.rows(ASKING, sql, values).await?;
     let mut ids = Vec::new();
     for row in &rows {
         if row.integer_or_null("ask_at")?.is_none() {
