@@ -71,7 +71,7 @@ fn asker(app: &App, headers: &HeaderMap, owner: Option<Owner>) -> Option<Asker> 
     let given = headers.get(header::AUTHORIZATION);
     let bearer = given
         .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.split_once(' '))
+        .map(|value| value.split_once(' ').unwrap_or((value, "")))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     let Some((_, token)) = bearer else {
         let cut_off = app.config.cancel_cutoff;

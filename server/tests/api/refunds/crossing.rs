@@ -55,7 +55,7 @@ async fn a_payment_in_doubt_cannot_be_cancelled_until_it_is_known() {
 
 #[tokio::test]
 async fn another_click_and_another_operator_take_no_second_refund() {
-    let shop = Shop::with(&[OPERATOR, SOON]).await;
+    let shop = Shop::with(&[OPERATOR, SOON[0], SOON[1]]).await;
     let (order, _) = paid(&shop, "notebook").await;
     let lost = json!({"loss": {"when": "after"}, "webhooks": {"drop": 1.0}});
     shop.set(of_cancels(lost)).await;
@@ -74,7 +74,7 @@ async fn another_click_and_another_operator_take_no_second_refund() {
 
 #[tokio::test]
 async fn as_much_given_back_at_the_desk_meanwhile_is_not_taken_for_ours() {
-    let shop = Shop::with(&[OPERATOR, SOON]).await;
+    let shop = Shop::with(&[OPERATOR, SOON[0], SOON[1]]).await;
     let (order, key) = paid(&shop, "mug").await;
     // Ours does not arrive, and somebody gives back as much at the desk; nobody tells us.
     shop.set(of_cancels(
@@ -154,7 +154,7 @@ async fn money_given_back_at_the_desk_is_learned_by_webhook() {
 
 #[tokio::test]
 async fn a_gateway_that_forgets_keys_still_refunds_once() {
-    let shop = Shop::with(&[OPERATOR, SOON]).await;
+    let shop = Shop::with(&[OPERATOR, SOON[0], SOON[1]]).await;
     let (order, _) = paid(&shop, "mug").await;
     let lost = json!({"loss": {"ratio": 0.7, "when": "after"}, "idempotency": "off", "webhooks": {"drop": 1.0}});
     shop.set(of_cancels(lost)).await;

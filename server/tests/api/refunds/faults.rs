@@ -14,7 +14,7 @@ const SHORT: [(&str, &str); 2] = [
 
 #[tokio::test]
 async fn a_refund_whose_answers_are_all_lost_is_found_on_the_gateways_list() {
-    let shop = Shop::with(&[OPERATOR, SOON]).await;
+    let shop = Shop::with(&[OPERATOR, SOON[0], SOON[1]]).await;
     let (order, _) = paid(&shop, "mug").await;
     let lost = json!({"loss": {"when": "after"}, "webhooks": {"drop": 1.0}});
     shop.set(of_cancels(lost)).await;
@@ -28,7 +28,7 @@ async fn a_refund_whose_answers_are_all_lost_is_found_on_the_gateways_list() {
 
 #[tokio::test]
 async fn a_refund_that_the_gateway_never_got_is_made_once_when_it_works_again() {
-    let shop = Shop::with(&[OPERATOR, SOON]).await;
+    let shop = Shop::with(&[OPERATOR, SOON[0], SOON[1]]).await;
     let (order, _) = paid(&shop, "mug").await;
     shop.set(of_cancels(json!({"loss": {"when": "before"}})))
         .await;
@@ -56,7 +56,7 @@ async fn a_gateway_that_is_busy_or_failing_is_asked_again_and_refunds_once() {
         (503, None),
     ] {
         for when in ["before", "after"] {
-            let shop = Shop::with(&[OPERATOR, SOON]).await;
+            let shop = Shop::with(&[OPERATOR, SOON[0], SOON[1]]).await;
             let (order, _) = paid(&shop, "mug").await;
             let mut error = json!({"status": status, "when": when});
             if let Some(code) = code {
@@ -113,7 +113,7 @@ async fn a_refund_that_the_gateway_refuses_for_good_is_told_and_not_repeated() {
 
 #[tokio::test]
 async fn a_server_killed_at_any_moment_of_a_refund_refunds_once() {
-    let mut shop = Shop::with(&[OPERATOR, SHORT[0], SHORT[1], SOON]).await;
+    let mut shop = Shop::with(&[OPERATOR, SHORT[0], SHORT[1], SOON[0], SOON[1]]).await;
     shop.set(of_cancels(json!({"delayMs": 60}))).await;
     for kill_after in [0_u64, 5, 15, 30, 50, 70, 90, 130] {
         let (order, _) = paid(&shop, "mug").await;
@@ -137,7 +137,7 @@ async fn a_server_killed_at_any_moment_of_a_refund_refunds_once() {
 
 #[tokio::test]
 async fn a_refund_that_could_not_be_recorded_is_known_after_all() {
-    let mut shop = Shop::with(&[OPERATOR, SHORT[0], SHORT[1], SOON]).await;
+    let mut shop = Shop::with(&[OPERATOR, SHORT[0], SHORT[1], SOON[0], SOON[1]]).await;
     for dies in [false, true] {
         let (order, _) = paid(&shop, "mug").await;
         shop.set(of_cancels(
