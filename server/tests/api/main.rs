@@ -13,6 +13,10 @@ mod ops;
 mod pages;
 #[path = "../support/postgres.rs"]
 mod postgres;
+#[path = "../support/postgres_own.rs"]
+mod postgres_own;
+#[path = "../support/postgres_server.rs"]
+mod postgres_server;
 mod protection;
 mod several_nodes;
 mod shop;

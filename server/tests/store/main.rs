@@ -31,6 +31,8 @@ mod nodes;
 mod outcomes;
 #[path = "../support/postgres.rs"]
 mod postgres;
+#[path = "../support/postgres_server.rs"]
+mod postgres_server;
 
 /// Runs each of the tests on each of the databases.
 macro_rules! on_both {
