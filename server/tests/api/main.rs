@@ -10,6 +10,7 @@ mod load;
 mod node;
 mod nodes;
 mod ops;
+mod outages;
 mod pages;
 #[path = "../support/postgres.rs"]
 mod postgres;
@@ -18,6 +19,7 @@ mod postgres_own;
 #[path = "../support/postgres_server.rs"]
 mod postgres_server;
 mod protection;
+mod proxy;
 mod several_nodes;
 mod shop;
 mod webhooks;
