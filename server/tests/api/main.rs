@@ -15,10 +15,16 @@ mod nodes;
 mod once;
 mod operator;
 mod ops;
+mod outages;
 mod pages;
 #[path = "../support/postgres.rs"]
 mod postgres;
+#[path = "../support/postgres_own.rs"]
+mod postgres_own;
+#[path = "../support/postgres_server.rs"]
+mod postgres_server;
 mod protection;
+mod proxy;
 mod reconcile;
 mod refunds;
 mod several_nodes;

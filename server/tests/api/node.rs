@@ -136,6 +136,17 @@ impl Node {
         self.process.id()
     }
 
+    /// Lets none of the process's files grow, as a full disk would, or again as they will.
+    pub(crate) fn set_disk_full(&self, full: bool) {
+        let limit = if full { "0" } else { "unlimited" };
+        let told = Command::new("prlimit")
+            .args(["--pid", &self.pid().to_string()])
+            // Only the soft limit: whoever lowered the other could not raise it again.
+            .arg(format!("--fsize={limit}:"))
+            .status();
+        assert!(told.expect("prlimit runs").success());
+    }
+
     pub(crate) fn wait(&mut self) -> ExitStatus {
         self.process.wait().expect("it ends")
     }
@@ -287,6 +298,19 @@ impl Node {
         }
     }
 
+    /// Waits until this process may send confirms.
+    pub(crate) async fn until_some_places(&self) {
+        let started = Instant::now();
+        while self
+            .metric("pg_places{gateway=\"toss\",operation=\"confirm\"}")
+            .await
+            < 3.0
+        {
+            assert!(started.elapsed() < PATIENCE, "no share comes");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Waits until one lost answer was decided about like this.
     pub(crate) async fn until_decided(&self, decision: &str) {
         let metric = format!("pg_resend_total{{gateway=\"toss\",decision=\"{decision}\"}}");
@@ -304,8 +328,10 @@ impl Node {
 
 /// Starts the program.
 pub(crate) fn launch(env: &[(String, String)]) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_jari"));
-    command.arg("serve").stdin(Stdio::null());
+    // A file that may not grow is an error to the program, as a full disk is, and not a signal that ends it.
+    let mut command = Command::new("env");
+    command.args(["--ignore-signal=XFSZ", env!("CARGO_BIN_EXE_jari"), "serve"]);
+    command.stdin(Stdio::null());
     if std::env::var_os("JARI_TEST_LOG").is_none() {
         command.stdout(Stdio::null()).stderr(Stdio::null());
     }

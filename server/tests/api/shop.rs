@@ -3,6 +3,7 @@
 //! [`Shop::end`] checks the money of every order in the gateway's ledger against what must always hold.
 
 use std::ops::{Deref, DerefMut};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use fakepg::scenario::Scenario;
@@ -12,6 +13,7 @@ use tempfile::TempDir;
 use crate::books;
 use crate::node::{PATIENCE, free_port, launch};
 use crate::postgres::Database;
+use crate::postgres_own::OwnServer;
 
 pub(crate) use crate::node::{Node, Order, Reply};
 
@@ -27,6 +29,7 @@ pub(crate) struct Shop {
 enum Place {
     Folder(TempDir),
     Server(Database),
+    Own(OwnServer, String),
 }
 
 impl Place {
@@ -34,6 +37,7 @@ impl Place {
         match self {
             Self::Folder(folder) => format!("sqlite://{}", folder.path().join("jari.db").display()),
             Self::Server(database) => database.url.clone(),
+            Self::Own(_, url) => url.clone(),
         }
     }
 }
@@ -73,6 +77,28 @@ impl Shop {
         Self::over(Place::Server(database), env).await
     }
 
+    /// A shop on a PostgreSQL server of its own, to be stopped at will.
+    pub(crate) async fn on_own_postgres(env: &[(&str, &str)]) -> Self {
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let server = tokio::task::spawn_blocking(OwnServer::start).await;
+        let server = server.expect("a server");
+        let url = server.database("shop").await.expect("a database");
+        Self::over(Place::Own(server, url), env).await
+    }
+
+    /// The folder of the shop's own PostgreSQL server.
+    pub(crate) fn own_postgres(&self) -> PathBuf {
+        match &self.database {
+            Place::Own(server, _) => server.server.clone(),
+            Place::Folder(_) | Place::Server(_) => panic!("it has none of its own"),
+        }
+    }
+
+    /// The address of the shop's database.
+    pub(crate) fn database_url(&self) -> String {
+        self.database.url()
+    }
+
     async fn over(database: Place, env: &[(&str, &str)]) -> Self {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let address = format!("127.0.0.1:{}", free_port());
@@ -102,6 +128,13 @@ impl Shop {
     /// Another process on the same database, elsewhere.
     pub(crate) async fn another_node(&self) -> Node {
         Node::start(&self.env).await
+    }
+
+    /// Another process on the same database, by another way.
+    pub(crate) async fn another_node_through(&self, database_url: &str) -> Node {
+        let mut env = self.env.clone();
+        env.push(("DATABASE_URL".to_owned(), database_url.to_owned()));
+        Node::start(&env).await
     }
 
     pub(crate) async fn set(&self, json: Value) {

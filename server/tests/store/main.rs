@@ -35,6 +35,8 @@ mod operator;
 mod outcomes;
 #[path = "../support/postgres.rs"]
 mod postgres;
+#[path = "../support/postgres_server.rs"]
+mod postgres_server;
 mod refunds;
 
 /// Runs each of the tests on each of the databases.
