@@ -2,11 +2,14 @@
 
 mod answers;
 mod attempts;
+mod beside;
 mod books;
 mod confirm;
 mod crash;
 mod input;
+mod link;
 mod load;
+mod matrix;
 mod node;
 mod nodes;
 mod ops;
@@ -14,6 +17,8 @@ mod pages;
 #[path = "../support/postgres.rs"]
 mod postgres;
 mod protection;
+mod raw;
+mod reports;
 mod several_nodes;
 mod shop;
 mod webhooks;

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::books;
+use crate::link::Link;
 use crate::node::{PATIENCE, free_port, launch};
 use crate::postgres::Database;
 
@@ -65,6 +66,15 @@ impl Shop {
     pub(crate) async fn with(env: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         Self::over(Place::Folder(folder), env).await
+    }
+
+    /// A shop on PostgreSQL, and the way between them.
+    pub(crate) async fn on_postgres_behind(env: &[(&str, &str)]) -> (Self, Link) {
+        let database = Database::make().await;
+        let link = Link::to(&database.url);
+        let url = link.url(&database.url);
+        let env = [env, &[("DATABASE_URL", url.as_str())]].concat();
+        (Self::over(Place::Server(database), &env).await, link)
     }
 
     /// A shop on PostgreSQL.
@@ -159,10 +169,15 @@ impl Shop {
         wait.await.expect("a thread").expect("it ends")
     }
 
+    /// Where its database is.
+    pub(crate) fn database_url(&self) -> String {
+        self.database.url()
+    }
+
     /// What must always hold, by the gateway's ledger and our own books.
     pub(crate) async fn end(mut self) {
         let ledger = self.pg.ledger();
         self.kill();
-        books::check(&self.database.url(), &ledger).await;
+        books::check(&self.database_url(), &ledger).await;
     }
 }
