@@ -129,6 +129,25 @@ for (const kept of [true, false]) {
       await endsWell(page, shop, address, confirm);
     });
 
+    test('goes back from the window without having paid', async ({ page, shop, address }, info) => {
+      await page.goto(address);
+      const order = await act.orderFromHere(page);
+      await act.openWindow(page);
+      const polls: string[] = [];
+      page.on('request', (request) => {
+        if (request.url().includes('/api/orders/')) polls.push(request.url());
+      });
+      await page.goBack({ waitUntil: 'commit' });
+      await see.stage(page, 'offer');
+      await expectPersisted(info, page, kept);
+      // A page that was kept has asked before its button came to life.
+      if (kept) expect(polls.length).toBeGreaterThan(0);
+      expect(await act.openWindow(page)).toBe(order);
+      await act.payInWindow(page);
+      await see.stage(page, 'paid');
+      await see.oneCharge(shop, order);
+    });
+
     test('comes back to a checkout that was paid in another tab', async ({ context, page, shop, address }, info) => {
       await page.goto(address);
       const order = await act.orderFromHere(page);

@@ -17,6 +17,7 @@ mod clock;
 mod database_down;
 mod database_slow;
 mod gateway;
+mod giving_back;
 mod second_node;
 
 /// A shop with one order of each kind, of one shopper: paid, in doubt, and not begun.

@@ -7,10 +7,10 @@ use crate::shop::{Node, Order, Shop};
 
 const PLACES: &str = "pg_places{gateway=\"toss\",operation=\"confirm\"}";
 
-/// A lease short enough for tests: a gateway's call and five seconds.
+/// A lease short enough for tests, and longer than what is looked at while it lasts.
 const SHORT: [(&str, &str); 4] = [
     ("JARI_PG_TIMEOUT_MS", "1500"),
-    ("JARI_NODE_LEASE_MS", "6500"),
+    ("JARI_NODE_LEASE_MS", "9000"),
     ("JARI_DATABASE_WAIT_MS", "1000"),
     ("JARI_RESEND", "off"),
 ];

@@ -137,7 +137,7 @@ async fn fifty_clients_on_twenty_orders_never_hear_of_a_lock() {
     let writer = tokio::spawn(write_beside(shop.database_url(), Arc::clone(&over)));
     let clients: Vec<_> = (0..50)
         .map(|n| {
-            let requests: Vec<_> = (0..30)
+            let requests: Vec<_> = (0..15)
                 .map(|m| one_of_many(&shop, &orders[(n + m) % 20], n * 31 + m))
                 .collect();
             tokio::spawn(async move {

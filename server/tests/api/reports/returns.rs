@@ -66,6 +66,7 @@ async fn a_payment_of_another_amount_is_never_charged_whatever_address_and_body_
             .await
             .refused(400, "amount_mismatch");
         assert_eq!(shop.confirms(), 0);
+        assert_eq!(shop.metric("payments_tampered_total").await, 2.0);
         assert_eq!(shop.poll(&order).await.body["payable"], true);
         // The address says 100, the body the order's sum: the gateway is told the shop's own sum, and it refuses.
         let to = post_back(
