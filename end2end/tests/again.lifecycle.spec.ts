@@ -242,6 +242,30 @@ test('leaves a checkout open that is paid in another tab', async ({ context, pag
   await see.oneCharge(shop, order);
 });
 
+test.describe('a shop that is replaced meanwhile', () => {
+  // Whoever asks while nobody serves hears so.
+  test.use({ expectedConsole: [/net::ERR_(CONNECTION|EMPTY|SOCKET)/] });
+
+  test('a page of before finds what the new one knows', async ({ context, page, shop, address }) => {
+    await page.goto(address);
+    const order = await act.orderFromHere(page);
+    await expect(page.locator('body')).toHaveAttribute('data-hydrated', 'true');
+    const other = await context.newPage();
+    await other.goto(address);
+    await hide(page, other);
+    await shop.restart();
+    await other.goto(`${address}/checkout/${order}`);
+    await act.openWindow(other);
+    await act.payInWindow(other);
+    await see.stage(other, 'paid');
+
+    await show(page);
+    await see.stage(page, 'paid');
+    await expect(see.payControls(page)).toHaveCount(0);
+    await see.oneCharge(shop, order);
+  });
+});
+
 /** The page last shown came out of the back/forward cache, or did not. */
 async function expectPersisted(info: TestInfo, page: Page, kept: boolean): Promise<void> {
   const shown = (await see.logOf(page)).findLast((glimpse) => glimpse.event === 'pageshow');
