@@ -167,6 +167,34 @@ async fn another_shoppers_order_is_answered_exactly_like_one_that_never_was() {
 }
 
 #[tokio::test]
+async fn memory_answers_only_an_orders_own_shopper() {
+    let shop = Shop::open().await;
+    let order = shop.order("mug", 1).await;
+    let stranger = Order {
+        cookie: shop.order("mug", 1).await.cookie,
+        ..order.clone()
+    };
+    let from = |source: &str| format!("poll_answers_total{{source=\"{source}\"}}");
+    while shop.metric(&from("cache")).await < 3.0 {
+        assert_eq!(shop.poll(&order).await.status, 200);
+    }
+    let before = [
+        shop.metric(&from("cache")).await,
+        shop.metric(&from("database")).await,
+    ];
+    for _ in 0..5 {
+        shop.poll(&stranger).await.refused(404, "order_not_found");
+    }
+    // Looked for like any order that is not there, so that the time tells nothing.
+    let after = [
+        shop.metric(&from("cache")).await,
+        shop.metric(&from("database")).await,
+    ];
+    assert_eq!(after, [before[0], before[1] + 5.0]);
+    shop.end().await;
+}
+
+#[tokio::test]
 async fn names_that_open_something_are_long_and_by_chance() {
     let shop = Shop::open().await;
     let mut names = Vec::new();
