@@ -1,6 +1,7 @@
 //! The parts of pages, one a file.
 
 pub mod art;
+pub mod asleep;
 pub mod checkout_island;
 pub mod layout;
 pub mod live_order;

@@ -151,6 +151,14 @@ async fn run(
     let (order, attempt) = match claim(&app, &confirm).await {
         Ok(Claimed::Granted { order, attempt }) => (order, attempt),
         Ok(other) => {
+            if other == Claimed::AmountMismatch {
+                metrics::tampered();
+                tracing::warn!(
+                    order = %confirm.request.order_id,
+                    said = confirm.request.amount.get(),
+                    "a confirm names another amount than its order's"
+                );
+            }
             let _ = tell.send(Progress::Done(refusal(&app, other)));
             return;
         }

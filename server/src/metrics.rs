@@ -45,6 +45,11 @@ pub fn payment(status: AttemptStatus) {
     counter!("payments_total", "status" => status.as_str()).increment(1);
 }
 
+/// A confirm that named another amount than its order's: refused before anything was claimed.
+pub fn tampered() {
+    counter!("payments_tampered_total").increment(1);
+}
+
 /// How long an attempt was unknown.
 pub fn time_to_known(span: Millis) {
     histogram!("payment_time_to_known_seconds").record(span.to_duration().as_secs_f64());
@@ -96,6 +101,7 @@ pub fn register(gateway: &GatewayName) {
     for alarm in Alarm::ALL {
         counter!("payments_alarm_total", "alarm" => alarm.as_str()).increment(0);
     }
+    counter!("payments_tampered_total").increment(0);
     for why in [Why::Slow, Why::Unknown, Why::Probe] {
         counter!("circuit_opened_total", "gateway" => gateway(), "reason" => why.label())
             .increment(0);

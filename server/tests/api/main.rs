@@ -2,6 +2,7 @@
 
 mod answers;
 mod attempts;
+mod beside;
 mod books;
 mod confirm;
 mod crash;
@@ -9,7 +10,9 @@ mod effects;
 mod expiry;
 mod input;
 mod late;
+mod link;
 mod load;
+mod matrix;
 mod node;
 mod nodes;
 mod once;
@@ -25,8 +28,10 @@ mod postgres_own;
 mod postgres_server;
 mod protection;
 mod proxy;
+mod raw;
 mod reconcile;
 mod refunds;
+mod reports;
 mod several_nodes;
 mod shop;
 mod webhook_bounds;

@@ -151,6 +151,18 @@ impl Node {
         self.process.wait().expect("it ends")
     }
 
+    /// Waits for the process to end, while all else in this test goes on.
+    pub(crate) async fn ended(&mut self) -> ExitStatus {
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.process.try_wait().expect("it is ours") {
+                return status;
+            }
+            assert!(started.elapsed() < PATIENCE, "it did not end");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Starts the process anew with the same database.
     pub(crate) async fn restart(&mut self) {
         self.process = launch(&self.env);

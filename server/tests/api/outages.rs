@@ -185,9 +185,9 @@ async fn a_node_cut_off_from_the_database_stops_sending_before_the_others_have_i
         ("JARI_PG_CAP", "10"),
     ];
     let shop = Shop::on_postgres(&short).await;
-    let proxy = Proxy::before(&shop.database_url()).await;
+    let proxy = Proxy::before(&shop.database()).await;
     let alone = shop
-        .another_node_through(&proxy.url(&shop.database_url()))
+        .another_node_through(&proxy.url(&shop.database()))
         .await;
     shop.until_metric(CONFIRMS, 5.0).await;
     alone.until_metric(CONFIRMS, 5.0).await;

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::books;
+use crate::link::Link;
 use crate::node::{PATIENCE, free_port, launch};
 use crate::postgres::Database;
 use crate::postgres_own::OwnServer;
@@ -69,6 +70,15 @@ impl Shop {
     pub(crate) async fn with(env: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         Self::over(Place::Folder(folder), env).await
+    }
+
+    /// A shop on PostgreSQL, and the way between them.
+    pub(crate) async fn on_postgres_behind(env: &[(&str, &str)]) -> (Self, Link) {
+        let database = Database::make().await;
+        let link = Link::to(&database.url);
+        let url = link.url(&database.url);
+        let env = [env, &[("DATABASE_URL", url.as_str())]].concat();
+        (Self::over(Place::Server(database), &env).await, link)
     }
 
     /// A shop on PostgreSQL.

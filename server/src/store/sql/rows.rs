@@ -164,11 +164,11 @@ pub(super) async fn order<C: Sql>(
 ) -> Result<Option<OrderRecord>, StoreError> {
     let doing = "reading an order";
     let sql = "-- order\nSELECT id, owner, amount_won, created_at, expires_at, lapsed_at FROM orders WHERE id = $1";
-    let Some(row) = db.row(doing, sql, values![id.as_str()]).await? else {
-        return Ok(None);
-    };
+    let row = db.row(doing, sql, values![id.as_str()]).await?;
+    // Asked for in any case: whoever may not see an order must not learn by the time that there is one.
     let sql = select_attempts!("order_attempts", "WHERE order_id = $1 ORDER BY number");
     let rows = db.rows(doing, sql, values![id.as_str()]).await?;
+    let Some(row) = row else { return Ok(None) };
     order_record(&row, attempts(&rows)?).map(Some)
 }
 
