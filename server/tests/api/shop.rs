@@ -104,11 +104,6 @@ impl Shop {
         }
     }
 
-    /// The address of the shop's database.
-    pub(crate) fn database_url(&self) -> String {
-        self.database.url()
-    }
-
     async fn over(database: Place, env: &[(&str, &str)]) -> Self {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let address = format!("127.0.0.1:{}", free_port());
