@@ -39,6 +39,8 @@ pub(crate) struct Truth {
     /// The status of every order, by its id.
     pub(crate) orders: BTreeMap<String, String>,
     attempts: Vec<Attempt>,
+    /// The idempotency keys of attempts in the middle of which a process died, as the next one found them.
+    interrupted: Vec<String>,
     /// Stock whose books are wrong, in pieces.
     stock_off: i64,
     /// How many "paid" effects there are of each attempt.
@@ -99,6 +101,9 @@ impl Rows {
         let attempts = "SELECT id, order_id, gateway_order_id, payment_key, idempotency_key, status, reach, canceled_won \
                         FROM attempts ORDER BY id";
         let attempts: Vec<Attempt> = self.all(attempts).await?;
+        let interrupted = "SELECT DISTINCT a.idempotency_key FROM evidence e JOIN attempts a ON a.id = e.attempt_id \
+                           WHERE e.event = 'interrupted' AND a.idempotency_key IS NOT NULL";
+        let interrupted: Vec<(String,)> = self.all(interrupted).await?;
         let stock: Vec<(i64,)> = self.all(STOCK_OFF).await?;
         let effects =
             "SELECT attempt_id, count(*) FROM outbox WHERE kind = 'order_paid' GROUP BY attempt_id";
@@ -109,6 +114,7 @@ impl Rows {
         Ok(Truth {
             orders: orders.into_iter().collect(),
             attempts,
+            interrupted: interrupted.into_iter().map(|(key,)| key).collect(),
             stock_off: stock.into_iter().map(|(off,)| off).sum(),
             paid_effects: effects.into_iter().collect(),
             webhooks: counted(webhooks),
@@ -144,6 +150,12 @@ impl Truth {
             }
         }
         net
+    }
+
+    /// How many attempts a process claimed and died before the gateway ever got their send.
+    pub(crate) fn claimed_and_never_sent(&self, ledger: &Ledger) -> u64 {
+        let unseen = |key: &&String| !ledger.saw_key(key);
+        self.interrupted.iter().filter(unseen).count() as u64
     }
 
     /// The attempts in each status.

@@ -41,6 +41,7 @@ async fn serve(listener: TcpListener, socket: PathBuf, cut: watch::Receiver<bool
         let (socket, cut) = (socket.clone(), cut.clone());
         tokio::spawn(async move {
             let server = UnixStream::connect(socket).await.expect("the server");
+            node.set_nodelay(true).expect("it is open");
             let (node_out, node_in) = node.into_split();
             let (server_out, server_in) = server.into_split();
             tokio::join!(

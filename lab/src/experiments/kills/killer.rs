@@ -23,12 +23,10 @@ const SHARE_PATIENCE: Duration = Duration::from_secs(30);
 /// From a confirm to its send, at first; then learned.
 const FIRST_LEAD: Duration = Duration::from_millis(4);
 
-/// What the confirm before each kill is in the middle of, when the kill meets it.
-pub(super) const MET: [&str; 3] = [
-    "claimed and not yet sent",
-    "being sent",
-    "booked and not recorded",
-];
+/// What the confirm before each kill was in the middle of at the gateway, when the kill met it.
+pub(super) const MET: [&str; 2] = ["being sent", "booked and not recorded"];
+/// So many confirms come at once where the kill is to meet one between its claim and its send.
+const BURST: usize = 4;
 
 /// When to kill, after a confirm of one's own was sent off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +64,11 @@ pub(super) struct Tally {
     pub(super) pages: Vec<(String, Seen)>,
 }
 
+/// How many probes so many kills use.
+pub(super) const fn probes(kills: usize) -> usize {
+    kills + kills.div_ceil(MOMENTS.len()) * (BURST - 1)
+}
+
 /// Kills.
 pub(super) struct Killer<'a> {
     site: &'a mut Site,
@@ -79,7 +82,7 @@ pub(super) struct Killer<'a> {
 }
 
 impl<'a> Killer<'a> {
-    /// Each kill uses one of the probes; there are no more kills than these.
+    /// Each kill uses some of the probes; there are no more kills than there are probes for.
     pub(super) fn new(
         site: &'a mut Site,
         engine: Engine,
@@ -132,8 +135,18 @@ impl<'a> Killer<'a> {
             self.site.client.clone(),
             self.site.nodes[target].url.clone(),
         );
-        let page = page(client, url, probe, Instant::now());
-        self.running.push(tokio::spawn(page));
+        let more = if moment == Moment::Claim {
+            BURST - 1
+        } else {
+            0
+        };
+        let more = self
+            .probes
+            .split_off(self.probes.len().saturating_sub(more));
+        for probe in more.into_iter().chain([probe]) {
+            let page = page(client.clone(), url.clone(), probe, Instant::now());
+            self.running.push(tokio::spawn(page));
+        }
         self.wait_for(moment, &id).await?;
         let killed_at = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
         self.site.nodes[target].kill().await?;
@@ -156,9 +169,10 @@ impl<'a> Killer<'a> {
         self.count(moment, name, &in_flight);
         if in_flight.contains(&id) {
             let stage = match (confirms, charges) {
-                (0, _) => MET[0],
-                (_, 0) => MET[1],
-                _ => MET[2],
+                // What never came is counted at the end.
+                (0, _) => return Ok(()),
+                (_, 0) => MET[0],
+                _ => MET[1],
             };
             *self.tally.met.entry(stage).or_default() += 1;
         }
