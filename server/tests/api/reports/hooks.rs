@@ -1,6 +1,6 @@
 //! Webhooks early, late, in any order and of any spelling: each is a hint, and what it hints at is asked about.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::shop::{Order, Shop};
 
@@ -195,6 +195,5 @@ async fn an_event_of_another_shops_order_is_kept_and_makes_none() {
     assert_eq!(beside.rows().await, [0, 0, 0, 0, 1]);
     // Nobody was asked about it.
     assert_eq!(shop.pg.ledger().calls.get.received, 0);
-    let nothing: Value = json!([]);
-    assert_ne!(nothing, json!(null));
+    shop.end().await;
 }
