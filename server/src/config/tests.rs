@@ -246,3 +246,31 @@ fn a_late_success_revives_and_mails_are_written_only_where_that_is_asked_for() {
     };
     assert_eq!(Config::check(off).unwrap().mail_dir, None);
 }
+
+#[test]
+fn bounds_ship_with_sense_and_refuse_what_would_stop_what_they_bound() {
+    let bounds = Config::check(production()).unwrap().bounds;
+    assert_eq!((bounds.inquiries, bounds.strangers), (8, 20_000));
+    assert_eq!(bounds.unknown, Millis::from_secs(900));
+    assert_eq!(bounds.webhooks_kept, Millis::from_secs(14 * 86_400));
+    let refused = [
+        Settings {
+            pg_inquiries: Some(0),
+            ..production()
+        },
+        Settings {
+            webhook_keep_days: Some(4),
+            ..production()
+        },
+        Settings {
+            webhook_rate: Some(0),
+            ..production()
+        },
+    ];
+    for settings in refused {
+        assert!(matches!(
+            Config::check(settings),
+            Err(ConfigError::Bad { .. })
+        ));
+    }
+}

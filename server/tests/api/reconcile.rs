@@ -146,6 +146,36 @@ async fn every_break_is_found_and_named_and_nothing_is_changed() {
 }
 
 #[tokio::test]
+async fn two_charges_of_one_order_are_a_break_though_we_made_only_one_of_them() {
+    let shop = Shop::open().await;
+    shop.set(json!({"decline": {"ratio": 1.0, "code": "REJECT_CARD_COMPANY"}, "webhooks": {"drop": 1.0}}))
+        .await;
+    let order = shop.order("mug", 1).await;
+    assert_eq!(shop.pay(&order).await.status, 402);
+    shop.set(json!({"webhooks": {"drop": 1.0}})).await;
+    let opened = shop.attempt(&order).await;
+    let second = opened.body["gatewayOrderId"].as_str().expect("an id");
+    let key = shop.key(second, order.amount);
+    let confirm = shop.confirm_request(&order, second, &key).send().await;
+    assert_eq!(confirm.expect("an answer").status(), 200);
+    let foreign = shop.key(&order.id, order.amount);
+    confirm_elsewhere(&shop, &order, &foreign).await;
+    let (code, told) = reconcile(&shop, &["--all"]).await;
+    assert_eq!(code, 1, "{told}");
+    let of_order = |kind: &str| (kind.to_owned(), order.id.clone());
+    let expected = ["charge_under_another_key", "charged_twice"].map(of_order);
+    assert_eq!(breaks(&told), expected, "{told}");
+    cancel_at_desk(&shop, &foreign).await;
+    let (_, told) = reconcile(&shop, &["--all"]).await;
+    assert_eq!(
+        breaks(&told),
+        [of_order("charge_under_another_key")],
+        "{told}"
+    );
+    shop.end().await;
+}
+
+#[tokio::test]
 async fn what_the_gateway_never_charged_is_a_break() {
     let shop = Shop::open().await;
     let (order, _) = pay(&shop).await;

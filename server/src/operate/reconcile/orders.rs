@@ -37,7 +37,7 @@ pub(super) struct Asked {
     pub(super) payments: u64,
     /// Payments whose confirm is being sent.
     pub(super) in_flight: u64,
-    /// Payments that the gateway gave no word about.
+    /// Orders that the gateway gave no word about, or not about all of their payments.
     pub(super) unasked: u64,
 }
 
@@ -207,7 +207,7 @@ async fn of_order(line: &Line, order: &OrderRecord, young: EpochMs) -> Compared 
         let id = &record.gateway_order_id;
         let word = line.ask(&record.gateway, record.payment_key.as_ref(), id);
         let Some(finding) = word.await else {
-            compared.asked.unasked += 1;
+            compared.asked.unasked = 1;
             continue;
         };
         compared.asked.payments += 1;
@@ -221,26 +221,26 @@ async fn of_order(line: &Line, order: &OrderRecord, young: EpochMs) -> Compared 
             }
         }
     }
+    let more = by_order_id(line, order, &charged_ids, &mut compared).await;
+    standing.extend(more);
     if let [_, second, ..] = standing[..] {
         let detail = format!("{} charges of the order stand", standing.len());
         compared
             .breaks
             .push(Break::of(Kind::ChargedTwice, second, detail));
     }
-    // One that gave no word a moment ago is not asked again about the same order.
-    if compared.asked.unasked == 0 {
-        by_order_id(line, order, &charged_ids, &mut compared).await;
-    }
     compared
 }
 
-/// Asks about each order id that the gateway may know: there may be a charge of a payment that we never sent.
-async fn by_order_id(
+/// Asks about each order id that the gateway may know: there may be a charge of a payment that we never sent. The attempts
+/// under whose order id such a charge stands.
+async fn by_order_id<'a>(
     line: &Line,
-    order: &OrderRecord,
+    order: &'a OrderRecord,
     charged: &BTreeSet<(&str, &str)>,
     compared: &mut Compared,
-) {
+) -> Vec<&'a AttemptRecord> {
+    let mut standing = Vec::new();
     let mut asked = BTreeSet::new();
     for record in &order.attempts {
         let id = (record.gateway.as_str(), record.gateway_order_id.as_str());
@@ -249,10 +249,13 @@ async fn by_order_id(
         }
         let word = line.ask(&record.gateway, None, &record.gateway_order_id);
         let Some(finding) = word.await else {
-            compared.asked.unasked += 1;
+            compared.asked.unasked = 1;
             continue;
         };
         if let Some((charged, canceled)) = charge_of(finding) {
+            if canceled < charged.amount {
+                standing.push(record);
+            }
             let detail = format!(
                 "the gateway charged {} under this order id and gave {canceled} back, the books have no charge of it",
                 charged.amount
@@ -265,6 +268,7 @@ async fn by_order_id(
             compared.breaks.push(Break::of(kind, record, detail));
         }
     }
+    standing
 }
 
 /// The attempts whose payment key is their own: the gateway's word about a key belongs to one of those that share it.
