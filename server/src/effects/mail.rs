@@ -181,6 +181,7 @@ fn part(dir: &Path, name: &str, takes: u32) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use std::process::Command;
+    use std::slice;
 
     use payment::id::{OrderId, Sku};
     use payment::money::Won;
@@ -269,7 +270,7 @@ mod tests {
         let dir = folder.path().join("mail");
         let mut effect = effect(EffectKind::Paid, None);
         let mailer = mailer(&dir);
-        assert_eq!(mailer.write(&[effect.clone()]).await, [true]);
+        assert_eq!(mailer.write(slice::from_ref(&effect)).await, [true]);
         let path = dir.join("ord_1.order_paid-7.eml");
         fs::write(&path, "as it was").expect("it is changed");
         fs::write(part(&dir, &file_name(&effect), 1), "half").expect("a part");
@@ -288,13 +289,13 @@ mod tests {
         let made = Command::new("mkfifo").arg(&pipe).status();
         assert!(made.expect("mkfifo runs").success());
         let mailer = mailer(folder.path());
-        assert_eq!(mailer.write(&[effect.clone()]).await, [false]);
+        assert_eq!(mailer.write(slice::from_ref(&effect)).await, [false]);
         let other = Effect {
             key: "order_paid:8".to_owned(),
             ..effect
         };
         assert_eq!(
-            mailer.write(&[other.clone()]).await,
+            mailer.write(slice::from_ref(&other)).await,
             [false],
             "not its turn"
         );

@@ -1,8 +1,6 @@
 //! The end of an order's time, and the last piece: nobody's order ends while the gateway may hold its money, and nothing is
 //! sold twice.
 
-use std::time::Duration;
-
 use reqwest::header::COOKIE;
 use serde_json::{Value, json};
 
@@ -12,12 +10,17 @@ use crate::shop::{Order, Reply, Shop};
 const ASKED: &str = "payments_asked_before_expiry_total";
 const ENDED: &str = "payments_orders_expired_total";
 
-/// Waits until the order's time, `ms` from its making, is over by any clock, and a sweep has been since.
-async fn until_over(shop: &Shop, ms: u64) {
-    tokio::time::sleep(Duration::from_millis(ms)).await;
-    // An order that nothing keeps, made now, ends when its own time is over: the sweep has seen all that were before.
-    let later = shop.order("mug", 1).await;
-    shop.until_status(&later, "expired").await;
+/// Ends the time of every order that there is.
+pub(crate) async fn end_time(shop: &Shop) {
+    let sql = "UPDATE orders SET expires_at = created_at";
+    books::change(&shop.database(), sql).await;
+}
+
+/// Ends the time of every order, and waits until a sweep has been since: one that nothing keeps has ended.
+async fn end_time_and_sweep(shop: &Shop) {
+    let bare = shop.order("mug", 1).await;
+    end_time(shop).await;
+    shop.until_status(&bare, "expired").await;
 }
 
 async fn try_to_order(shop: &Shop, items: Value) -> Reply {
@@ -27,19 +30,15 @@ async fn try_to_order(shop: &Shop, items: Value) -> Reply {
 
 #[tokio::test]
 async fn a_payment_that_succeeds_after_the_orders_time_is_paid_and_its_last_piece_was_kept() {
-    let env = [
-        ("JARI_ORDER_TTL_MS", "3000"),
-        ("JARI_PG_TIMEOUT_MS", "1000"),
-        ("JARI_RESEND", "off"),
-    ];
+    let env = [("JARI_PG_TIMEOUT_MS", "1000"), ("JARI_RESEND", "off")];
     let shop = Shop::with(&env).await;
     // The confirm hangs for longer than anybody waits; until it is booked the gateway says "in progress".
-    shop.set(json!({"hang": {"when": "before", "ms": 9_000}}))
+    shop.set(json!({"hang": {"when": "before", "ms": 14_000}}))
         .await;
     let order = shop.order("poster", 1).await;
     let key = shop.key(&order.id, order.amount);
     assert_eq!(shop.confirm(&order, &key).await.status, 202);
-    until_over(&shop, 3_000).await;
+    end_time_and_sweep(&shop).await;
     let state = shop.poll(&order).await;
     state.attempt("unknown");
     assert_eq!(
@@ -60,12 +59,13 @@ async fn a_payment_that_succeeds_after_the_orders_time_is_paid_and_its_last_piec
 
 #[tokio::test]
 async fn an_order_that_was_declined_ends_after_one_more_question() {
-    let shop = Shop::with(&[("JARI_ORDER_TTL_MS", "3000")]).await;
+    let shop = Shop::open().await;
     shop.set(json!({"decline": {"code": "REJECT_CARD_PAYMENT"}, "webhooks": {"drop": 1.0}}))
         .await;
     let order = shop.order("mug", 1).await;
     shop.pay(&order).await.refused(402, "declined");
     assert_eq!(shop.pg.ledger().calls.get.received, 0);
+    end_time(&shop).await;
     shop.until_status(&order, "expired").await;
     assert_eq!(shop.pg.ledger().calls.get.received, 1);
     assert_eq!(
@@ -73,21 +73,21 @@ async fn an_order_that_was_declined_ends_after_one_more_question() {
         (1.0, 1.0)
     );
     // One of which nothing was sent asks nobody.
-    let bare = shop.order("mug", 1).await;
-    shop.until_status(&bare, "expired").await;
+    end_time_and_sweep(&shop).await;
     assert_eq!(shop.pg.ledger().calls.get.received, 1);
     shop.end().await;
 }
 
 #[tokio::test]
 async fn a_silent_gateway_postpones_the_end_of_an_order_and_is_not_pressed() {
-    let shop = Shop::with(&[("JARI_ORDER_TTL_MS", "3000")]).await;
+    let shop = Shop::open().await;
     shop.set(json!({"decline": {"code": "REJECT_CARD_PAYMENT"}, "webhooks": {"drop": 1.0}}))
         .await;
     let order = shop.order("poster", 1).await;
     shop.pay(&order).await.refused(402, "declined");
     shop.set(json!({"operations": ["get"], "error": {"status": 503}}))
         .await;
+    end_time(&shop).await;
     shop.until_ledger(|ledger| ledger.calls.get.received >= 3)
         .await;
     assert_eq!(shop.poll(&order).await.body["status"], "pending");
@@ -111,14 +111,14 @@ async fn a_charge_that_the_question_before_the_end_finds_is_not_kept_without_its
         let env = [
             ("JARI_PG_CONFIRM_WINDOW_MS", "300"),
             ("JARI_PG_TIMEOUT_MS", "600"),
-            ("JARI_DATABASE_WAIT_MS", "200"),
-            ("JARI_ORDER_TTL_MS", "8000"),
+            ("JARI_DATABASE_WAIT_MS", "3000"),
             ("JARI_LATE_SUCCESS", policy),
         ];
         let shop = Shop::with(&env).await;
         let (order, key) = crate::webhooks::failed_by_the_clock(&shop).await;
         shop.set(json!({"webhooks": {"drop": 1.0}})).await;
         crate::webhooks::charge_late(&shop, &order, &key).await;
+        end_time(&shop).await;
         shop.until_status(&order, status).await;
         assert_eq!(shop.money(&order), money, "{policy}");
         shop.end().await;

@@ -1,19 +1,22 @@
 //! A charge that shows after its attempt had failed: given back, or where the shop wants that the payment of its order;
 //! never two charges that stand.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::effects::{Folder, mails};
+use crate::expiry::end_time;
 use crate::shop::{Order, Shop};
 use crate::webhooks::{SHORT, charge_late, failed_by_the_clock, hook};
 
 const REVIVE: (&str, &str) = ("JARI_LATE_SUCCESS", "revive");
 const ALARM: &str = "payments_alarm_total{alarm=\"late_success\"}";
 
+/// Patient with the database: these tests are about the gateway.
+const PATIENT: (&str, &str) = ("JARI_DATABASE_WAIT_MS", "3000");
+
 fn short_with<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
-    SHORT.iter().chain(more).copied().collect()
+    let short = SHORT.iter().chain([&PATIENT]);
+    short.chain(more).copied().collect()
 }
 
 /// The gateway's own word of the charge, as it might come by any route.
@@ -152,12 +155,13 @@ async fn a_late_charge_goes_back_when_its_last_piece_was_sold_meanwhile() {
 #[tokio::test]
 async fn a_late_charge_brings_back_an_order_whose_time_was_over_and_its_stock() {
     for (policy, revived) in [(&[][..], false), (&[REVIVE], true)] {
-        let more = [policy, &[("JARI_ORDER_TTL_MS", "5000")]].concat();
-        let shop = Shop::with(&short_with(&more)).await;
+        let shop = Shop::with(&short_with(policy)).await;
         shop.set(json!({"loss": {"when": "before"}})).await;
         let order = shop.order("poster", 1).await;
         let key = shop.key(&order.id, order.amount);
         shop.confirm(&order, &key).await;
+        shop.until_attempt(&order, "failed").await;
+        end_time(&shop).await;
         shop.until_status(&order, "expired").await;
         shop.set(json!({})).await;
         charge_late(&shop, &order, &key).await;
@@ -204,7 +208,6 @@ async fn a_server_killed_while_it_learns_of_a_late_charge_does_as_its_policy_say
             shop.until_ledger(|ledger| ledger.calls.cancel.received >= 1)
                 .await;
             shop.kill();
-            tokio::time::sleep(Duration::from_millis(1)).await;
             shop.restart().await;
             shop.set(json!({})).await;
             assert_eq!(
