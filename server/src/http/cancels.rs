@@ -56,7 +56,7 @@ async fn cancel_order(
         asker,
         client_key,
         amount: request.amount,
-        reason: request.reason,
+        reason: request.reason.trim().to_owned(),
     };
     Ok(match cancel(app, wish).await {
         Answer::Done(told) => (StatusCode::OK, JsonBody(told)).into_response(),
@@ -188,7 +188,8 @@ mod tests {
             key_of(&headers).map(|key| key.as_str().to_owned()).ok()
         };
         assert_eq!(with(&[b"a-key"]).as_deref(), Some("a-key"));
-        for bad in [&[][..], &[b""], &[b"a", b"b"], &[b"a b"], &[b"\xff"]] {
+        let bad: [&[&'static [u8]]; 5] = [&[], &[b""], &[b"a", b"b"], &[b"a b"], &[b"\xff"]];
+        for bad in bad {
             assert_eq!(with(bad), None, "{bad:?}");
         }
         assert!(parse_key(&"k".repeat(200)).is_some());

@@ -46,7 +46,7 @@ fn alert_expressions(yaml: &str) -> Vec<String> {
 
 /// The metrics that an expression names: our prefixes, outside of quotes and label lists.
 fn metrics_in(expression: &str) -> BTreeSet<String> {
-    const PREFIXES: [&str; 14] = [
+    const PREFIXES: [&str; 15] = [
         "pg_",
         "payments_",
         "payment_",
@@ -61,6 +61,7 @@ fn metrics_in(expression: &str) -> BTreeSet<String> {
         "poll_",
         "runtime_",
         "rate_",
+        "refunds_",
     ];
     let mut plain = String::new();
     let (mut quoted, mut depth) = (false, 0);
