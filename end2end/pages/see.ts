@@ -17,10 +17,10 @@ export type Stage =
 
 /**
  * Whatever could begin a payment: the controls by their names, and every other form or button of the page's content.
- * The development panel is no part of the shop.
+ * The development panel is no part of the shop, and the form that cancels a paid order can begin no payment.
  */
 const PAYING =
-  ':is([data-testid="pay"], [data-testid="confirm"], main form, main button):not(.dev-panel *)';
+  ':is([data-testid="pay"], [data-testid="confirm"], main form, main button):not(.dev-panel *, .cancel *)';
 
 export function payControls(page: Page): Locator {
   return page.locator(PAYING);

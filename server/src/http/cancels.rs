@@ -56,7 +56,7 @@ async fn cancel_order(
         asker,
         client_key,
         amount: request.amount,
-        reason: request.reason,
+        reason: request.reason.trim().to_owned(),
     };
     Ok(match cancel(app, wish).await {
         Answer::Done(told) => (StatusCode::OK, JsonBody(told)).into_response(),

@@ -30,6 +30,10 @@ pub(super) async fn carry_out(
         look: Look::NotYet,
         row,
     };
+    // A hint may have caused a second look while the first one's call is under way.
+    let Some(_turn) = app.refunding.begin(attempt.id) else {
+        return Ok(not_yet(attempt));
+    };
     let place = tokio::time::timeout(PLACE_WAIT, line.cancels.acquire()).await;
     let Ok(Ok(_place)) = place else {
         return Ok(not_yet(attempt));

@@ -91,6 +91,14 @@ impl RefundRow {
         format!("{reason} [{}]", self.reference)
     }
 
+    /// Whether a cancel of the gateway's list is this one: by the reference, whatever became of the words before it.
+    #[must_use]
+    pub fn is_listed_as(&self, reason: &str) -> bool {
+        let reason = reason.trim_end().strip_suffix(']');
+        let name = reason.and_then(|reason| reason.rsplit_once('['));
+        name.is_some_and(|(_, reference)| reference == self.reference)
+    }
+
     /// The call that its present key names.
     #[must_use]
     pub const fn call(&self) -> RefundCall {

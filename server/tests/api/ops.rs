@@ -62,6 +62,7 @@ fn metrics_in(expression: &str) -> BTreeSet<String> {
         "poll_",
         "runtime_",
         "rate_",
+        "refunds_",
     ];
     let mut plain = String::new();
     let (mut quoted, mut depth) = (false, 0);

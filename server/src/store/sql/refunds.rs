@@ -334,7 +334,7 @@ fn heard(row: &RefundRow, event: Event, evidence: &Evidence) -> Heard {
         return Heard::Done;
     }
     match &word.listed {
-        Some(reasons) if reasons.contains(&row.gateway_reason()) => Heard::Done,
+        Some(reasons) if reasons.iter().any(|reason| row.is_listed_as(reason)) => Heard::Done,
         Some(_) => Heard::NotListed,
         None => Heard::Nothing,
     }
