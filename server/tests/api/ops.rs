@@ -46,7 +46,7 @@ fn alert_expressions(yaml: &str) -> Vec<String> {
 
 /// The metrics that an expression names: our prefixes, outside of quotes and label lists.
 fn metrics_in(expression: &str) -> BTreeSet<String> {
-    const PREFIXES: [&str; 15] = [
+    const PREFIXES: [&str; 16] = [
         "pg_",
         "payments_",
         "payment_",
