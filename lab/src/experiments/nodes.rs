@@ -35,6 +35,8 @@ const RATE: u32 = 30;
 const DELAY_MS: u64 = 2_000;
 /// A beat late, and a beat of each of the others until the share is divided; a busy machine adds its own.
 const GRACE: f64 = 6.0;
+/// What the clocks of the database and of the lab, read one after the other, may differ by.
+const EARLY: f64 = 0.5;
 /// How often the places are counted.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -74,8 +76,8 @@ fn plan(lab: &Lab) -> Plan {
     let one = |id: &str, says: &str, rule| Criterion::new(CONDITION, id, says, rule);
     let cap = f64::from(CAP);
     let back = Rule::Between {
-        least: course.lease - 1.5,
-        most: course.lease + GRACE,
+        least: -EARLY,
+        most: GRACE,
     };
     let mut criteria = vec![
         one(
@@ -90,7 +92,7 @@ fn plan(lab: &Lab) -> Plan {
         ),
         one(
             "back",
-            "from the kill until the others have the dead one's share, s",
+            "from the end of the dead one's lease until the others have its share, s",
             back,
         ),
     ];
@@ -136,8 +138,13 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let (seen, died) = (seen?, died?);
     let mut condition = Condition::default();
     let mut findings = Findings::default();
-    findings.measure("back", died.back.map_or(f64::INFINITY, rounded));
+    let after_lease = died.back.map(|back| rounded(back - died.lease_left));
+    findings.measure("back", after_lease.unwrap_or(f64::INFINITY));
+    condition.figure("secondsFromKillUntilShareIsBack", died.back.map(rounded));
+    condition.figure("secondsOfLeaseLeftAtTheKill", rounded(died.lease_left));
     findings.measure("places", died.most_places);
+    // What was claimed and never sent is known once the gateway has ended it.
+    site.gateway.expire_unconfirmed().await?;
     let drained = site.all_known(Duration::from_secs(180)).await?;
     condition.figure("drainSeconds", drained.map(|took| took.as_secs_f64()));
     let left = site
@@ -186,6 +193,8 @@ async fn divided(site: &Site, nodes: usize) -> anyhow::Result<()> {
 struct Died {
     /// Seconds until the others had its share.
     back: Option<f64>,
+    /// Seconds that its lease still had at the kill.
+    lease_left: f64,
     /// The most places that were granted at once, the dead one's among them until its lease was over.
     most_places: f64,
 }
@@ -203,14 +212,20 @@ async fn kill(
     living.store(VICTIM, Ordering::Relaxed);
     let killed = Instant::now();
     site.nodes[VICTIM].kill().await?;
+    let name = site.nodes[VICTIM].name.clone().unwrap_or_default();
+    let left = format!(
+        "SELECT CAST(lease_until - extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) FROM nodes WHERE id = '{name}'"
+    );
+    let left = site.rows().await?.number(&left).await?;
+    let read = killed.elapsed().as_secs_f64();
     let mut died = Died {
         back: None,
+        lease_left: left as f64 / 1_000.0 + read,
         most_places: 0.0,
     };
     while Instant::now() < at(course.end) {
         let own = places(site, VICTIM).await?;
-        // Before this moment its lease, renewed at most a beat before its death, stands.
-        let stands = killed.elapsed().as_secs_f64() < course.lease - 1.5;
+        let stands = killed.elapsed().as_secs_f64() < died.lease_left - EARLY;
         let all = own + if stands { held } else { 0.0 };
         died.most_places = died.most_places.max(all);
         if own >= f64::from(CAP) {

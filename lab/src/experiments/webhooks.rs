@@ -40,7 +40,7 @@ const CONFIRMS_AT_ONCE: usize = 4;
 const TRIES: u32 = 40;
 const AGAIN: Duration = Duration::from_millis(500);
 /// How long the inbox may take for what is left in it.
-const INBOX: Duration = Duration::from_secs(180);
+const INBOX: Duration = Duration::from_secs(900);
 /// What the gateway takes, ms, and the share of answers that it loses after the booking.
 const DELAY_MS: u64 = 300;
 const LOSS: f64 = 0.3;

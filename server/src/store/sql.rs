@@ -156,6 +156,11 @@ pub(super) fn pool<D: Engine>(size: u32, wait: Duration) -> PoolOptions<D> {
         .max_connections(size)
         .min_connections(1)
         .acquire_timeout(wait)
+        // SQLite rolls back by itself when the disk is full or fails. The driver then never learns that the transaction is
+        // over and begins no other on that connection: it is replaced, or nothing more could be stored until a restart.
+        .before_acquire(|db: &mut D::Connection, _| {
+            Box::pin(std::future::ready(Ok(!db.is_in_transaction())))
+        })
 }
 
 /// Connections for one purpose.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::node::PATIENCE;
-use crate::shop::{Node, Reply, Shop};
+use crate::shop::{Node, Order, Reply, Shop};
 
 const CONFIRMS: &str = "pg_places{gateway=\"toss\",operation=\"confirm\"}";
 
@@ -139,9 +139,21 @@ async fn killed_again_and_again(shop: &mut Shop, others: &mut [Node], kills: u64
         orders.extend(batch);
     }
     for (order, _) in &orders {
-        let known = |body: &serde_json::Value| body["payable"] == true || body["status"] == "paid";
-        let payable = shop.until(order, known).await.body["payable"] == true;
+        let payable = until_known(shop, order).await.body["payable"] == true;
         assert_eq!(shop.charges(&order.id), u64::from(!payable), "{payable}");
+    }
+}
+
+/// Waits as long as a look that a kill cut off keeps its place: the gateway timeout and half a minute.
+async fn until_known(shop: &Shop, order: &Order) -> Reply {
+    let begun = Instant::now();
+    loop {
+        let reply = shop.poll(order).await;
+        if reply.body["payable"] == true || reply.body["status"] == "paid" {
+            return reply;
+        }
+        assert!(begun.elapsed() < 4 * PATIENCE, "never: {:?}", reply.body);
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tokio::task::JoinHandle;
 
 use crate::node::PATIENCE;
 use crate::postgres_server;
 use crate::proxy::Proxy;
-use crate::shop::{Order, Reply, Shop};
+use crate::shop::{Node, Order, Reply, Shop};
 
 const CONFIRMS: &str = "pg_places{gateway=\"toss\",operation=\"confirm\"}";
 
@@ -40,6 +41,28 @@ async fn until_paid(shop: &Shop, order: &Order, key: &str) {
         assert!(matches!(reply.status, 202 | 503), "{:?}", reply.body);
         assert!(begun.elapsed() < PATIENCE, "never paid: {:?}", reply.body);
         tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Confirms at one node until the gateway has it: a busy machine may refuse some.
+async fn until_sent(
+    shop: &Shop,
+    node: &Node,
+    order: &Order,
+    key: &str,
+) -> JoinHandle<Option<Reply>> {
+    let begun = Instant::now();
+    loop {
+        let paying = node.start_pay(order, key);
+        while !paying.is_finished() || sends(shop, order) > 0 {
+            if sends(shop, order) > 0 {
+                return paying;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let reply = paying.await.unwrap().expect("an answer");
+        assert!(begun.elapsed() < PATIENCE, "never sent: {:?}", reply.body);
+        assert_eq!(reply.status, 503, "{:?}", reply.body);
     }
 }
 
@@ -179,9 +202,8 @@ async fn a_gateway_that_is_gone_says_nothing_and_all_is_known_when_it_is_back() 
 #[tokio::test]
 async fn a_node_cut_off_from_the_database_stops_sending_before_the_others_have_its_share() {
     let short = [
-        ("JARI_PG_TIMEOUT_MS", "1500"),
-        ("JARI_NODE_LEASE_MS", "6500"),
-        ("JARI_DATABASE_WAIT_MS", "1000"),
+        ("JARI_PG_TIMEOUT_MS", "4000"),
+        ("JARI_NODE_LEASE_MS", "9000"),
         ("JARI_PG_CAP", "10"),
     ];
     let shop = Shop::on_postgres(&short).await;
@@ -191,24 +213,22 @@ async fn a_node_cut_off_from_the_database_stops_sending_before_the_others_have_i
         .await;
     shop.until_metric(CONFIRMS, 5.0).await;
     alone.until_metric(CONFIRMS, 5.0).await;
-    shop.set(json!({"delayMs": 1_000, "webhooks": {"drop": 1.0}}))
+    shop.set(json!({"delayMs": 3_000, "webhooks": {"drop": 1.0}}))
         .await;
     let (late, late_key) = ready(&shop).await;
     let mut sent = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..2 {
         let (order, key) = ready(&shop).await;
-        let paying = alone.start_pay(&order, &key);
+        let paying = until_sent(&shop, &alone, &order, &key).await;
         sent.push((order, paying));
     }
-    shop.until_ledger(|ledger| ledger.calls.confirm.received == 3)
-        .await;
     proxy.set_cut(true);
     // What it cannot claim it does not send; the other one goes on.
     let refused = alone.confirm(&late, &late_key).await;
     assert_eq!((refused.status, refused.code()), (503, "database_busy"));
     assert_eq!(sends(&shop, &late), 0);
     let (other, other_key) = ready(&shop).await;
-    assert_eq!(shop.confirm(&other, &other_key).await.status, 200);
+    until_paid(&shop, &other, &other_key).await;
     // Its share comes to the other one, and by then it uses none of it.
     shop.until_metric(CONFIRMS, 10.0).await;
     assert_eq!(alone.metric(CONFIRMS).await, 0.0);
