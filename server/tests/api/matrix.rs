@@ -46,14 +46,14 @@ impl Stand {
     async fn in_shop(shop: Shop) -> Self {
         shop.set(quiet(json!({}))).await;
         let paid = shop.order("mug", 1).await;
-        assert_eq!(shop.pay(&paid).await.status, 200);
+        assert_eq!(patiently(&shop, &paid).await.status, 200);
         let unknown = another(&shop, &paid).await;
         // Charged, its answer lost, and no inquiry is answered while this lasts.
         shop.set(quiet(
             json!({"operations": ["confirm", "get"], "loss": {"when": "after"}}),
         ))
         .await;
-        let reply = shop.pay(&unknown).await;
+        let reply = patiently(&shop, &unknown).await;
         assert_eq!(reply.status, 202, "{:?}", reply.body);
         let fresh = another(&shop, &paid).await;
         Self {
@@ -102,6 +102,16 @@ impl Stand {
 
     async fn end(self) {
         self.shop.end().await;
+    }
+}
+
+/// Pays; a busy machine's database may take longer than the short wait of these tests, which is not what they are about.
+async fn patiently(shop: &Shop, order: &Order) -> Reply {
+    loop {
+        let reply = shop.pay(order).await;
+        if reply.code() != "database_busy" {
+            return reply;
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::link::Link;
 use crate::shop::{Reply, Shop};
 
 const ENV: [(&str, &str); 5] = [
-    ("JARI_DATABASE_WAIT_MS", "700"),
+    ("JARI_DATABASE_WAIT_MS", "1500"),
     ("JARI_PG_TIMEOUT_MS", "4000"),
     ("JARI_NODE_LEASE_MS", "30000"),
     ("JARI_RESEND", "off"),

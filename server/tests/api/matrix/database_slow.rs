@@ -10,7 +10,7 @@ use crate::beside::Beside;
 use crate::shop::Shop;
 
 const ENV: [(&str, &str); 4] = [
-    ("JARI_DATABASE_WAIT_MS", "700"),
+    ("JARI_DATABASE_WAIT_MS", "1500"),
     ("JARI_PG_TIMEOUT_MS", "4000"),
     ("JARI_RESEND", "off"),
     ("JARI_CIRCUIT", "off"),
@@ -153,7 +153,7 @@ async fn recovery_pauses_and_goes_on(stand: Stand) {
         assert_ne!(reply.body["payable"], true);
         assert_ne!(reply.body["status"], "paid");
         answered += 1;
-        tokio::time::sleep(Duration::from_millis(700)).await;
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
     }
     stand.freed(beside).await;
     assert_eq!(stand.confirms(), 2);

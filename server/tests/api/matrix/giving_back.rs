@@ -12,7 +12,7 @@ use crate::shop::{Order, Reply, Shop};
 const ENV: [(&str, &str); 4] = [
     ("JARI_PG_TIMEOUT_MS", "2500"),
     ("JARI_NODE_LEASE_MS", "30000"),
-    ("JARI_DATABASE_WAIT_MS", "700"),
+    ("JARI_DATABASE_WAIT_MS", "1500"),
     ("JARI_RESEND", "off"),
 ];
 
