@@ -53,7 +53,7 @@ pub(crate) async fn killed_and_then_paid(shop: &mut Shop, kill_after: Duration) 
     let running = shop.start_pay(&order, &key);
     tokio::time::sleep(kill_after).await;
     shop.kill();
-    running.await.unwrap();
+    running.await.expect("it ends");
     shop.restart().await;
     let known = |body: &serde_json::Value| body["payable"] == true || body["status"] == "paid";
     let state = shop.until(&order, known).await;
@@ -62,10 +62,13 @@ pub(crate) async fn killed_and_then_paid(shop: &mut Shop, kill_after: Duration) 
         assert_eq!(shop.charges(&order.id), 0, "killed after {kill_after:?}");
         shop.until_metric(CONFIRMS, 40.0).await;
         let attempt = shop.attempt(&order).await;
-        let id = attempt.body["gatewayOrderId"].as_str().unwrap().to_owned();
+        let id = attempt.body["gatewayOrderId"]
+            .as_str()
+            .expect("an id")
+            .to_owned();
         let key = shop.key(&id, order.amount);
         let again = shop.confirm_request(&order, &id, &key).send().await;
-        assert_eq!(Reply::of(again.unwrap()).await.status, 200);
+        assert_eq!(Reply::of(again.expect("it ends")).await.status, 200);
     }
     shop.until_status(&order, "paid").await;
     let ledger = shop.pg.ledger();
@@ -96,7 +99,7 @@ async fn killed_again_and_again(shop: &mut Shop, others: &mut [Node], kills: u64
     let mut orders = Vec::new();
     let mut random = 20_261_130_u64;
     for kill in 0..kills {
-        let turn = usize::try_from(kill).unwrap() % (others.len() + 1);
+        let turn = usize::try_from(kill).expect("few") % (others.len() + 1);
         let victim: &mut Node = match turn {
             0 => &mut *shop,
             _ => &mut others[turn - 1],
@@ -133,7 +136,7 @@ async fn killed_again_and_again(shop: &mut Shop, others: &mut [Node], kills: u64
         };
         victim.kill();
         for paying in running {
-            paying.await.unwrap();
+            paying.await.expect("it ends");
         }
         victim.restart().await;
         orders.extend(batch);
