@@ -274,3 +274,30 @@ fn bounds_ship_with_sense_and_refuse_what_would_stop_what_they_bound() {
         ));
     }
 }
+
+#[test]
+fn an_operators_token_is_long_given_once_and_never_printed() {
+    let token = "operator-0123456789-0123456789-0123";
+    let with = |token: &str| Settings {
+        operator_token: Some(Secret::new(token)),
+        ..production()
+    };
+    let config = Config::check(with(token)).unwrap();
+    assert!(!format!("{config:?}").contains(token));
+    assert!(config.operator_token.is_some_and(|kept| kept.is(token)));
+    assert!(Config::check(with("short")).is_err());
+    assert!(Config::check(with(&"가".repeat(32))).is_err());
+    let twice = Settings {
+        operator_token_file: Some("somewhere".into()),
+        ..with(token)
+    };
+    assert!(Config::check(twice).is_err());
+    let missing = Settings {
+        operator_token_file: Some("/nowhere/at/all".into()),
+        ..production()
+    };
+    assert!(Config::check(missing).is_err());
+    let shipped = Config::check(production()).unwrap();
+    assert!(shipped.operator_token.is_none());
+    assert_eq!(shipped.cancel_cutoff, Millis::from_secs(86_400));
+}
