@@ -1,12 +1,11 @@
 //! A process that dies, or is asked to stop, in the middle of a payment.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 
-use crate::node::PATIENCE;
-use crate::shop::{Node, Order, Reply, Shop};
+use crate::shop::{Reply, Shop};
 
 const CONFIRMS: &str = "pg_places{gateway=\"toss\",operation=\"confirm\"}";
 
@@ -78,97 +77,6 @@ pub(crate) async fn killed_and_then_paid(shop: &mut Shop, kill_after: Duration) 
         1,
         "killed after {kill_after:?}"
     );
-}
-
-/// Kills nodes in turn at random (seeded) moments with confirms in flight, until so many kills met some.
-async fn killed_again_and_again(shop: &mut Shop, others: &mut [Node], kills: u64) {
-    shop.set(
-        json!({"delayMs": 400, "loss": {"ratio": 0.2, "when": "after"},
-        "webhooks": {"drop": 0.5, "duplicate": 0.3, "delayMs": 100}}),
-    )
-    .await;
-    let mut orders = Vec::new();
-    let mut random = 20_261_130_u64;
-    for kill in 0..kills {
-        let turn = usize::try_from(kill).unwrap() % (others.len() + 1);
-        let victim: &mut Node = match turn {
-            0 => &mut *shop,
-            _ => &mut others[turn - 1],
-        };
-        victim.until_some_places().await;
-        let mut batch = Vec::new();
-        for _ in 0..3 {
-            let order = shop.order("mug", 1).await;
-            let key = shop.key(&order.id, order.amount);
-            batch.push((order, key));
-        }
-        let before = shop.confirms();
-        let victim: &mut Node = match turn {
-            0 => &mut *shop,
-            _ => &mut others[turn - 1],
-        };
-        let running: Vec<_> = batch
-            .iter()
-            .map(|(order, key)| victim.start_pay(order, key))
-            .collect();
-        // The gateway has at least one of them, and needs longer than the longest wait.
-        let begun = Instant::now();
-        while shop.confirms() == before {
-            assert!(begun.elapsed() < PATIENCE, "nothing was sent");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        tokio::time::sleep(Duration::from_millis((random >> 33) % 300)).await;
-        let victim: &mut Node = match turn {
-            0 => &mut *shop,
-            _ => &mut others[turn - 1],
-        };
-        victim.kill();
-        for paying in running {
-            paying.await.unwrap();
-        }
-        victim.restart().await;
-        orders.extend(batch);
-    }
-    for (order, _) in &orders {
-        let payable = until_known(shop, order).await.body["payable"] == true;
-        assert_eq!(shop.charges(&order.id), u64::from(!payable), "{payable}");
-    }
-}
-
-/// Waits as long as a look that a kill cut off keeps its place: the gateway timeout and half a minute.
-async fn until_known(shop: &Shop, order: &Order) -> Reply {
-    let begun = Instant::now();
-    loop {
-        let reply = shop.poll(order).await;
-        if reply.body["payable"] == true || reply.body["status"] == "paid" {
-            return reply;
-        }
-        assert!(begun.elapsed() < 4 * PATIENCE, "never: {:?}", reply.body);
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
-#[tokio::test]
-async fn a_server_killed_ten_times_at_random_under_load_loses_nothing() {
-    let mut shop = Shop::with(&[("JARI_PG_TIMEOUT_MS", "1500")]).await;
-    killed_again_and_again(&mut shop, &mut [], 10).await;
-    shop.end().await;
-}
-
-#[tokio::test]
-async fn nodes_killed_ten_times_at_random_under_load_lose_nothing() {
-    let short = [
-        ("JARI_PG_TIMEOUT_MS", "1500"),
-        ("JARI_NODE_LEASE_MS", "6500"),
-    ];
-    let mut shop = Shop::on_postgres(&short).await;
-    let mut others = [shop.another_node().await, shop.another_node().await];
-    killed_again_and_again(&mut shop, &mut others, 10).await;
-    drop(others);
-    shop.end().await;
 }
 
 #[tokio::test]
