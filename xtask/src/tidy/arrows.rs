@@ -54,8 +54,13 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "lab",
-        may_use: &["fakepg", "payment", "server"],
+        may_use: &["fakepg", "payment", "server", "simulation"],
         must_not_know: &["leptos", "sqlx"],
+    },
+    Part {
+        name: "simulation",
+        may_use: &["payment", "server"],
+        must_not_know: &["axum", "leptos", "reqwest", "sqlx"],
     },
     Part {
         name: "xtask",

@@ -1,0 +1,314 @@
+//! The production port to the database, as one node holds it: the tables behind the faults of a database. A fault strikes
+//! before a commit (nothing happened) or after it (it happened, and nobody hears of it).
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use payment::attempt::{Event, LateSuccess};
+use payment::id::{GatewayName, GatewayOrderId, IdempotencyKey, OrderId, PaymentKey};
+use payment::reach::{Lost, NotSent};
+use server::clock::EpochMs;
+use server::store::{
+    AttemptId, AttemptRecord, Beat, Census, Claim, Claimed, Evidence, EvidenceRow, LineRow,
+    NewAttemptRow, NewOrderRow, NewWebhook, NodeSlots, Opened, OrderMade, OrderRecord, Owner,
+    PoolCensus, ProductRow, Recorded, Store, StoreError, WebhookEnd, WebhookRow,
+};
+
+use crate::bug::Bug;
+use crate::fault::Fault;
+use crate::nodes::Life;
+use crate::tables::Tables;
+use crate::world::{World, lock};
+
+/// The database as one process of a node sees it.
+pub(crate) struct NodeStore {
+    world: Arc<World>,
+    life: Life,
+}
+
+type Answer<T> = Result<T, StoreError>;
+
+fn failed(doing: &'static str) -> StoreError {
+    StoreError::Failed {
+        doing,
+        source: "a simulated fault".into(),
+    }
+}
+
+impl NodeStore {
+    pub(crate) const fn new(world: Arc<World>, life: Life) -> Self {
+        Self { world, life }
+    }
+
+    /// The way to the database: a connection, or its lack.
+    async fn reach(&self) -> Answer<()> {
+        let world = &self.world;
+        self.life.hold().await;
+        let wait = world.plan.times.database_wait.get();
+        if world.strikes(Fault::DatabaseBusy) {
+            world.pause(1, wait).await;
+            self.life.hold().await;
+            return Err(StoreError::Busy);
+        }
+        if world.strikes(Fault::DatabaseSlow) {
+            world.pause(1, wait * 2).await;
+        }
+        Ok(())
+    }
+
+    async fn read<T>(&self, look: impl FnOnce(&Tables) -> T + Send) -> Answer<T> {
+        self.reach().await?;
+        let found = look(&lock(&self.world.tables));
+        self.life.hold().await;
+        Ok(found)
+    }
+
+    /// One transaction. It is in the database's hands when the node dies on the way.
+    async fn write<T: Send>(
+        &self,
+        doing: &'static str,
+        change: impl FnOnce(&mut Tables) -> T + Send,
+    ) -> Answer<T> {
+        self.reach().await?;
+        let world = &self.world;
+        self.life.may_die(Fault::CrashBeforeCommit).await;
+        world.pause(0, 3).await;
+        if world.strikes(Fault::FailedBeforeCommit) {
+            self.life.hold().await;
+            return Err(failed(doing));
+        }
+        let done = {
+            let mut tables = lock(&world.tables);
+            let done = change(&mut tables);
+            world.check_stock(&tables);
+            done
+        };
+        self.life.may_die(Fault::CrashAfterCommit).await;
+        world.pause(0, 3).await;
+        self.life.hold().await;
+        if world.strikes(Fault::FailedAfterCommit) {
+            return Err(failed(doing));
+        }
+        Ok(done)
+    }
+
+    /// Planted bugs in what is recorded.
+    fn bent(&self, event: Event) -> Event {
+        match event {
+            Event::AnswerLost(Lost::TimedOut) if self.world.bug == Some(Bug::TimeoutIsFailed) => {
+                Event::SendRefused(NotSent::Connect)
+            }
+            event => event,
+        }
+    }
+}
+
+#[async_trait]
+impl Store for NodeStore {
+    async fn ping(&self) -> Answer<()> {
+        self.read(|_| ()).await
+    }
+
+    async fn products(&self) -> Answer<Vec<ProductRow>> {
+        Ok(Vec::new())
+    }
+
+    async fn make_order(&self, order: NewOrderRow) -> Answer<OrderMade> {
+        self.write("making an order", |tables| tables.make_order(order)).await
+    }
+
+    async fn order(&self, id: &OrderId) -> Answer<Option<OrderRecord>> {
+        self.read(|tables| tables.order(id)).await
+    }
+
+    async fn lines(&self, _id: &OrderId) -> Answer<Vec<LineRow>> {
+        Ok(Vec::new())
+    }
+
+    async fn evidence(&self, _id: &OrderId) -> Answer<Vec<EvidenceRow>> {
+        Ok(Vec::new())
+    }
+
+    async fn orders_of(&self, _: &Owner, _: u32, _: u32) -> Answer<Vec<OrderRecord>> {
+        Ok(Vec::new())
+    }
+
+    async fn open_attempt(&self, attempt: NewAttemptRow) -> Answer<Opened> {
+        self.write("opening an attempt", |tables| tables.open_attempt(attempt)).await
+    }
+
+    async fn claim(&self, claim: Claim) -> Answer<Claimed> {
+        let claimed_again = self.world.bug == Some(Bug::SkipClaim);
+        let claimed = self
+            .write("claiming an attempt", |tables| match tables.claim(&claim) {
+                Claimed::Repeated { attempt, .. }
+                    if claimed_again && attempt.attempt.status.is_open() =>
+                {
+                    tables.claim_again(&attempt, &claim)
+                }
+                claimed => claimed,
+            })
+            .await;
+        if let Ok(Claimed::Granted { attempt, .. }) = &claimed {
+            self.world.note(
+                "store",
+                format_args!("node {} claims {} for {}", self.life.who().0, attempt.id.0, claim.payment_key),
+            );
+        }
+        claimed
+    }
+
+    async fn record(
+        &self,
+        attempt: AttemptId,
+        event: Event,
+        evidence: Evidence,
+        late: LateSuccess,
+    ) -> Answer<Recorded> {
+        let (event, world) = (self.bent(event), &self.world);
+        let fenced = world.bug != Some(Bug::NoFence);
+        let recorded = self
+            .write("recording an outcome", |tables| {
+                let recorded = tables.record(attempt, event, &evidence, late, fenced);
+                if let Some(recorded) = &recorded {
+                    world.check_record(recorded);
+                }
+                recorded
+            })
+            .await?;
+        recorded.ok_or(StoreError::Corrupt {
+            what: "attempt to record",
+        })
+    }
+
+    async fn attempt(&self, id: AttemptId) -> Answer<Option<AttemptRecord>> {
+        self.read(|tables| tables.attempt(id).cloned()).await
+    }
+
+    async fn attempts_by_key(
+        &self,
+        gateway: &GatewayName,
+        key: &PaymentKey,
+    ) -> Answer<Vec<AttemptRecord>> {
+        let same = |record: &&AttemptRecord| {
+            record.gateway == *gateway && record.payment_key.as_ref() == Some(key)
+        };
+        self.read(|tables| tables.attempts.iter().filter(same).cloned().collect()).await
+    }
+
+    async fn attempts_by_gateway_order(&self, id: &GatewayOrderId) -> Answer<Vec<AttemptRecord>> {
+        let same = |record: &&AttemptRecord| record.gateway_order_id == *id;
+        self.read(|tables| tables.attempts.iter().filter(same).cloned().collect()).await
+    }
+
+    async fn due(&self, now: EpochMs, most: u32) -> Answer<Vec<AttemptRecord>> {
+        self.read(|tables| tables.due(now, most)).await
+    }
+
+    async fn next_due(&self) -> Answer<Option<EpochMs>> {
+        self.read(Tables::next_due).await
+    }
+
+    async fn oldest_waiting(&self, gateway: &GatewayName) -> Answer<Option<AttemptRecord>> {
+        self.read(|tables| tables.oldest_waiting(gateway)).await
+    }
+
+    async fn move_look(
+        &self,
+        attempt: AttemptId,
+        from: EpochMs,
+        to: Option<EpochMs>,
+        asks: u32,
+    ) -> Answer<bool> {
+        self.write("moving a look", |tables| tables.move_look(attempt, from, to, asks)).await
+    }
+
+    async fn rearm(&self, now: EpochMs) -> Answer<u64> {
+        self.write("arming what waits", |tables| tables.rearm(now)).await
+    }
+
+    async fn wake_waiting(&self, gateway: &GatewayName, now: EpochMs) -> Answer<u64> {
+        self.write("waking what waits", |tables| tables.wake_waiting(gateway, now)).await
+    }
+
+    async fn cancel_key(
+        &self,
+        attempt: AttemptId,
+        key: IdempotencyKey,
+        replace: bool,
+    ) -> Answer<IdempotencyKey> {
+        self.write("fixing a cancel's key", |tables| tables.cancel_key(attempt, key, replace)).await
+    }
+
+    async fn approving_since(&self, before: EpochMs) -> Answer<Vec<AttemptId>> {
+        self.read(|tables| tables.approving_since(before)).await
+    }
+
+    async fn lapsed_windows(&self, now: EpochMs, most: u32) -> Answer<Vec<AttemptId>> {
+        self.read(|tables| tables.lapsed_windows(now, most)).await
+    }
+
+    async fn lapse_orders(&self, now: EpochMs) -> Answer<u64> {
+        let lapsed = self.write("ending old orders", |tables| tables.lapse_orders(now)).await?;
+        for id in &lapsed {
+            self.world.check_lapsed(id.as_str());
+        }
+        Ok(lapsed.len() as u64)
+    }
+
+    async fn keep_webhook(&self, webhook: NewWebhook) -> Answer<bool> {
+        let once = self.world.bug != Some(Bug::WebhookStoredTwice);
+        self.write("keeping a webhook", |tables| tables.keep_webhook(webhook, once)).await
+    }
+
+    async fn webhooks_due(&self, now: EpochMs, most: u32) -> Answer<Vec<WebhookRow>> {
+        let due = self.read(|tables| tables.webhooks_due(now, most)).await?;
+        let tables = lock(&self.world.tables);
+        for row in &due {
+            let index = usize::try_from(row.id).unwrap_or(usize::MAX);
+            self.world.check_hook(tables.webhooks.get(index).map_or(0, |webhook| webhook.ended));
+        }
+        Ok(due)
+    }
+
+    async fn end_webhook(&self, webhook: i64, end: WebhookEnd, now: EpochMs) -> Answer<()> {
+        let ends = self.world.bug != Some(Bug::WebhookTwice);
+        self.write("ending a webhook", |tables| tables.end_webhook(webhook, end, now, ends)).await
+    }
+
+    async fn changes_after(&self, position: i64) -> Answer<Vec<(i64, OrderId)>> {
+        self.read(|tables| tables.changes_after(position)).await
+    }
+
+    async fn end_of_changes(&self) -> Answer<i64> {
+        self.read(Tables::end_of_changes).await
+    }
+
+    async fn sweep_changes(&self, _before: EpochMs) -> Answer<()> {
+        Ok(())
+    }
+
+    fn is_shared(&self) -> bool {
+        self.world.plan.nodes > 1
+    }
+
+    async fn beat(&self, beat: Beat) -> Answer<Vec<NodeSlots>> {
+        self.write("dividing the cap", |tables| tables.beat(&beat)).await
+    }
+
+    async fn leave(&self, node: &str, _at: EpochMs) -> Answer<()> {
+        self.write("leaving", |tables| tables.leave(node)).await
+    }
+
+    fn pools(&self) -> Vec<PoolCensus> {
+        Vec::new()
+    }
+
+    async fn census(&self) -> Answer<Census> {
+        self.read(Tables::census).await
+    }
+
+    async fn setting(&self, _name: &str, if_absent: &str) -> Answer<String> {
+        Ok(if_absent.to_owned())
+    }
+}
