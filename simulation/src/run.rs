@@ -110,7 +110,9 @@ pub fn run(seed: u64, bug: Option<Bug>, trace: bool, without: &[Fault]) -> Outco
 async fn live(world: &Arc<World>) -> Figures {
     world.note("world", format_args!("{:?}", world.plan));
     for node in 0..world.plan.nodes {
-        nodes::start(world, node).await;
+        // Not awaited: one that dies on the way never comes to the end of this.
+        let world = Arc::clone(world);
+        tokio::spawn(async move { nodes::start(&world, node).await });
     }
     tokio::spawn(bank::weather(Arc::clone(world)));
     tokio::spawn(hooks::forge(Arc::clone(world)));
