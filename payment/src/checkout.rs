@@ -5,7 +5,7 @@
 
 use crate::time::{Millis, PageTimes};
 use crate::view::{Progress, Stage, Standing, View};
-use crate::wire::{OrderState, ProblemCode};
+use crate::wire::{AttemptView, OrderState, ProblemCode};
 
 /// The bounds of a server's hint when to ask again (spec section 3).
 const SHORTEST_HINT: Millis = Millis::from_secs(1);
@@ -131,6 +131,9 @@ pub struct Checkout {
     times: PageTimes,
     phase: Phase,
     order: Option<OrderState>,
+    /// The attempt that was known when this page's confirm began: heard of again, it only says that the confirm has not
+    /// arrived.
+    before: Option<AttemptView>,
     /// When the poll in flight was sent.
     polling: Option<Millis>,
     last_poll: Option<Millis>,
@@ -150,6 +153,7 @@ impl Checkout {
             times,
             phase: Phase::Idle,
             order,
+            before: None,
             polling: None,
             last_poll: None,
         };
@@ -277,6 +281,7 @@ impl Checkout {
             already,
         };
         self.phase = Phase::Confirming(wait);
+        self.before = self.order.as_ref().and_then(|order| order.attempt.clone());
         commands.push(Command::Remember {
             begun: now.less(already),
         });
@@ -357,13 +362,15 @@ impl Checkout {
         }
         let hint = Millis::new(order.poll_after_ms);
         let settled = match self.phase {
-            // While a confirm of this page may still be on its way, "ready" only says that it has not arrived.
+            // While a confirm of this page may still be on its way, "ready", or the failure before it, only says that it
+            // has not arrived.
             Phase::Checking {
                 wait,
                 asking: Asking::Result,
                 ..
             } => {
-                let ready = View::of_known(&order).stage == Stage::Offer;
+                let before = self.before.is_some() && order.attempt == self.before;
+                let ready = before || View::of_known(&order).stage == Stage::Offer;
                 let over = wait.elapsed(now) >= self.times.total_wait();
                 !in_doubt(&order) && (!ready || over)
             }
@@ -439,6 +446,7 @@ impl Checkout {
 
     fn know(&mut self, commands: &mut Vec<Command>) {
         self.phase = Phase::Idle;
+        self.before = None;
         commands.push(Command::Forget);
     }
 

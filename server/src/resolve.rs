@@ -113,7 +113,8 @@ fn settles_at(line: &Line, attempt: &AttemptRecord) -> Option<EpochMs> {
     // that died nobody knows whether it sent again; when it was found dead, it had.
     let last_send = match attempt.attempt.reason {
         Some(Reason::Interrupted) => attempt.unknown_since.map_or(claimed, |since| {
-            since.min(claimed.plus(line.times.total_wait()))
+            // Of whoever found it dead the clock may be behind.
+            since.clamp(claimed, claimed.plus(line.times.total_wait()))
         }),
         _ => attempt.resent_at.unwrap_or(claimed),
     };

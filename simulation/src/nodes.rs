@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use payment::time::Millis;
-use server::app::{App, Line};
+use server::app::{App, Line, Working};
 use server::changes::OrderCache;
 use server::clock::{Clock, EpochMs};
 use server::config::{Config, Environment, Settings, Switch};
@@ -250,8 +250,15 @@ fn app(world: &Arc<World>, life: &Life) -> anyhow::Result<Arc<App>> {
     let clock = Clock::simulated(EpochMs(START).plus(world.now()), &skews[life.node]);
     let store: Arc<dyn Store> = Arc::new(NodeStore::new(Arc::clone(world), life.clone()));
     let gateway = Arc::new(Port::new(Arc::clone(world), life.clone()));
+    let line = Arc::new(Line::new(gateway, &config, clock));
+    if store.is_shared() {
+        // Until a share of the cap is granted there is none.
+        line.slots.set_valid_until(Millis::ZERO);
+        line.slots.set_share(0, 0);
+    }
     Ok(Arc::new(App {
-        lines: vec![Arc::new(Line::new(gateway, &config, clock))],
+        lines: vec![line],
+        working: Working::default(),
         lanes: Lanes::new(false, config.times.cap),
         pressure: Pressure::default(),
         rate_limits: RateLimits::default(),

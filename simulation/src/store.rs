@@ -18,7 +18,7 @@ use crate::bug::Bug;
 use crate::fault::Fault;
 use crate::nodes::Life;
 use crate::tables::Tables;
-use crate::world::{World, lock};
+use crate::world::{START, World, lock};
 
 /// The database as one process of a node sees it.
 pub(crate) struct NodeStore {
@@ -293,10 +293,11 @@ impl Store for NodeStore {
     }
 
     async fn beat(&self, beat: Beat) -> Answer<Vec<NodeSlots>> {
-        self.write("dividing the cap", |tables| tables.beat(&beat)).await
+        let now = EpochMs(START).plus(self.world.now());
+        self.write("dividing the cap", |tables| tables.beat(&beat, now)).await
     }
 
-    async fn leave(&self, node: &str, _at: EpochMs) -> Answer<()> {
+    async fn leave(&self, node: &str) -> Answer<()> {
         self.write("leaving", |tables| tables.leave(node)).await
     }
 

@@ -407,17 +407,18 @@ impl Tables {
         }
     }
 
-    pub(crate) fn beat(&mut self, beat: &Beat) -> Vec<NodeSlots> {
+    /// `now` is the database's own time, as several nodes need it.
+    pub(crate) fn beat(&mut self, beat: &Beat, now: EpochMs) -> Vec<NodeSlots> {
         let ended: Vec<String> = self
             .leases
             .iter()
-            .filter(|(_, until)| **until < beat.at)
+            .filter(|(_, until)| **until < now)
             .map(|(node, _)| node.clone())
             .collect();
         for node in ended {
             self.leave(&node);
         }
-        self.leases.insert(beat.node.clone(), beat.at.plus(beat.lease));
+        self.leases.insert(beat.node.clone(), now.plus(beat.lease));
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let nodes = count(self.leases.len());
         let rank = count(self.leases.keys().filter(|id| **id < beat.node).count());
@@ -430,7 +431,7 @@ impl Tables {
             let share = payment::share::share(held.cap, nodes, rank);
             let slots = payment::share::usable(held.cap, share, others);
             let key = (beat.node.clone(), held.gateway.clone());
-            self.slots.insert(key, slots.max(held.in_flight));
+            self.slots.insert(key, slots.max(held.in_use));
             granted.push(NodeSlots {
                 gateway: held.gateway.clone(),
                 slots,

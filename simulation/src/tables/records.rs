@@ -53,9 +53,11 @@ impl Tables {
                 after: stored,
                 order,
                 alarm: None,
+                hinted: true,
             });
         }
         let lease = evidence.asked.as_ref().map(|asked| asked.lease);
+        let hinted = stored.ask_at.is_some() && stored.ask_at != lease;
         let another_paid = order
             .attempts
             .iter()
@@ -83,6 +85,7 @@ impl Tables {
             after,
             order,
             alarm: step.alarm,
+            hinted,
         })
     }
 
