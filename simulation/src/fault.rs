@@ -43,8 +43,10 @@ faults! {
     Deploy = "deploy", 0.01;
     /// A node's wall clock steps by up to two seconds; per node and second.
     ClockStep = "clock_step", 0.05;
-    /// A node's wall clock steps by minutes; per node and second.
-    ClockLeap = "clock_leap", 0.004;
+    /// A node's wall clock steps by up to a quarter of the confirm window; per node and second.
+    ClockLeap = "clock_leap", 0.01;
+    /// A node's wall clock goes wrong by up to an hour; per node and second. Beyond what is promised, so only on request.
+    ClockAstray = "clock_astray", 0.005;
     /// A request of a page never arrives.
     RequestLost = "request_lost", 0.15;
     /// A server's answer never arrives.
@@ -54,19 +56,19 @@ faults! {
     /// A request arrives twice.
     RequestDoubled = "request_doubled", 0.1;
     /// No connection to the gateway can be made.
-    ConnectRefused = "connect_refused", 0.2;
+    ConnectRefused = "connect_refused", 0.4;
     /// A confirm is lost before the gateway sees it.
-    CallLost = "call_lost", 0.2;
+    CallLost = "call_lost", 0.4;
     /// A confirm's answer is lost after the gateway has decided.
-    AnswerLost = "answer_lost", 0.3;
+    AnswerLost = "answer_lost", 0.6;
     /// A confirm's answer cannot be read.
     AnswerGarbled = "answer_garbled", 0.1;
     /// The gateway takes calls and answers none for a while; per second.
-    GatewayStops = "gateway_stops", 0.03;
+    GatewayStops = "gateway_stops", 0.1;
     /// The gateway works for long on a confirm, maybe beyond our time-out.
-    GatewaySlow = "gateway_slow", 0.4;
+    GatewaySlow = "gateway_slow", 0.8;
     /// 429 before anything is processed.
-    GatewayBusy = "gateway_busy", 0.2;
+    GatewayBusy = "gateway_busy", 0.4;
     /// The gateway declines.
     Declined = "declined", 0.3;
     /// "Still in progress" although nothing is.
@@ -76,11 +78,11 @@ faults! {
     /// A server error after booking.
     ErrorAfter = "error_after", 0.1;
     /// Another amount is booked than was asked for.
-    WrongAmount = "wrong_amount", 0.05;
+    WrongAmount = "wrong_amount", 0.2;
     /// A booking cannot be seen for a while.
-    NotFoundYet = "not_found_yet", 0.3;
+    NotFoundYet = "not_found_yet", 0.6;
     /// A booking long after every promise of the gateway.
-    VeryLateBooking = "very_late_booking", 0.03;
+    VeryLateBooking = "very_late_booking", 0.1;
     /// An inquiry is not answered.
     InquiryLost = "inquiry_lost", 0.3;
     /// An inquiry is answered with an error.
@@ -88,13 +90,13 @@ faults! {
     /// An inquiry's answer is old when it comes.
     InquirySlow = "inquiry_slow", 0.3;
     /// A cancel is lost before the gateway sees it.
-    CancelLost = "cancel_lost", 0.2;
+    CancelLost = "cancel_lost", 0.5;
     /// A cancel's answer is lost after it was booked.
-    CancelAnswerLost = "cancel_answer_lost", 0.3;
+    CancelAnswerLost = "cancel_answer_lost", 0.5;
     /// A cancel is not carried out; a new key is needed.
-    CancelNotDone = "cancel_not_done", 0.2;
+    CancelNotDone = "cancel_not_done", 0.5;
     /// A cancel is refused.
-    CancelRefused = "cancel_refused", 0.05;
+    CancelRefused = "cancel_refused", 0.5;
     /// A webhook is late.
     WebhookLate = "webhook_late", 0.4;
     /// A webhook comes twice at once.
@@ -120,7 +122,7 @@ faults! {
     /// A shopper's confirm is sent by two tabs at once.
     DoubleClick = "double_click", 0.2;
     /// A shopper leaves and comes back much later.
-    Leave = "leave", 0.1;
+    Leave = "leave", 0.3;
     /// A page comes back from the back/forward cache or to the front.
     PageShown = "page_shown", 0.3;
 }
@@ -150,7 +152,8 @@ impl Counts {
     /// The kinds that never struck.
     #[must_use]
     pub fn missing(&self) -> Vec<&'static str> {
-        let none = |fault: &&Fault| self.0[**fault as usize] == 0;
+        let none =
+            |fault: &&Fault| self.0[**fault as usize] == 0 && **fault != Fault::ClockAstray;
         Fault::ALL.iter().filter(none).map(|fault| fault.label()).collect()
     }
 

@@ -196,8 +196,10 @@ async fn fate(world: Arc<World>, life: Life) {
         if world.strikes(Fault::Deploy) {
             return deploy(&world, &life).await;
         }
-        let step = if world.strikes(Fault::ClockLeap) {
+        let step = if world.strikes(Fault::ClockAstray) {
             3_600_000
+        } else if world.strikes(Fault::ClockLeap) {
+            world.plan.times.confirm_window.get() / 4
         } else if world.strikes(Fault::ClockStep) {
             2_000
         } else {

@@ -33,7 +33,7 @@ impl Plan {
             .iter()
             .map(|fault| {
                 let strikes = rng.random_bool(0.5);
-                let share = 10_f64.powf(-1.5 * rng.random::<f64>());
+                let share = 10_f64.powf(-1.2 * rng.random::<f64>());
                 if strikes { fault.most() * share } else { 0.0 }
             })
             .collect();
@@ -46,7 +46,7 @@ impl Plan {
                 86_400
             }),
             nodes: if rng.random_bool(0.4) { 2 } else { 1 },
-            shoppers: rng.random_range(1..=12),
+            shoppers: rng.random_range(1..=16),
             storm: Millis::from_secs(rng.random_range(20..=180)),
             charges_once: rng.random_bool(0.4),
             scarce: rng.random_range(1..=6),

@@ -24,7 +24,7 @@ pub(crate) struct Watch {
     waits_until: BTreeMap<String, u64>,
     /// Per idempotency key: which incarnation sent it, and how often.
     sent_by: BTreeMap<String, ((usize, u32), u32)>,
-    /// Per payment key: the tab whose confirm came last; none where a copy of it may come at any time.
+    /// Per payment key: the only tab that asked for its confirm; none where another did, or a copy is on its way.
     asked_by: BTreeMap<String, Option<u64>>,
     /// The tabs that offer to pay now.
     offering: BTreeSet<u64>,
@@ -40,12 +40,12 @@ impl World {
         *latest = (*latest).max(until);
     }
 
-    /// A tab asks for a confirm.
+    /// A tab asks for a confirm. Of two tabs neither can know of the other's.
     pub(crate) fn watch_asked(&self, tab: u64, key: &str) {
-        lock(&self.watch).asked_by.entry(key.to_owned()).or_insert(Some(tab));
         let mut watch = lock(&self.watch);
-        if let Some(Some(asker)) = watch.asked_by.get_mut(key) {
-            *asker = tab;
+        let asker = watch.asked_by.entry(key.to_owned()).or_insert(Some(tab));
+        if *asker != Some(tab) {
+            *asker = None;
         }
     }
 
