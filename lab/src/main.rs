@@ -78,7 +78,11 @@ async fn main() -> anyhow::Result<ExitCode> {
         Command::Simulate(options) => {
             // Each run has a runtime of its own, and those cannot be nested.
             let good = tokio::task::spawn_blocking(move || simulation::command(&options)).await??;
-            return Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+            return Ok(if good {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            });
         }
         Command::Run(options) => return run(options).await,
         Command::Load(options) => println!(

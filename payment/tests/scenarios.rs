@@ -278,6 +278,30 @@ fn a_broken_connection_is_unknown_and_a_ready_attempt_does_not_yet_prove_anythin
 }
 
 #[test]
+fn a_lost_confirm_after_a_failure_is_not_taken_for_that_failure() {
+    check(
+        "open failed reach=not_sent reason=pg_cap_reached
+         see NotCharged(Some(NotSent(Cap))), confirm again
+         at 0 start
+         at 100 lost
+         at 2100 wake
+         at 2150 told failed reach=not_sent reason=pg_cap_reached
+         see Checking, no button
+         at 65000 wake
+         at 65050 told failed reach=not_sent reason=pg_cap_reached
+         see NotCharged(Some(NotSent(Cap))), confirm again",
+    );
+    check(
+        "open failed reach=not_sent reason=pg_cap_reached
+         at 0 start
+         at 100 lost
+         at 2100 wake
+         at 2150 told failed reach=answered reason=card_refused
+         see NotCharged(Some(Declined(CardRefused))), pay again",
+    );
+}
+
+#[test]
 fn a_reload_goes_on_with_the_same_wait() {
     check(
         "open approving, claimed 16000

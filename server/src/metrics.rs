@@ -51,7 +51,7 @@ pub fn time_to_known(span: Millis) {
 pub fn recovery(look: Look) {
     let result = match look {
         Look::Resolved => "resolved",
-        Look::NotYet => "not_yet",
+        Look::NotYet | Look::Unseen => "not_yet",
         Look::Silent => "no_answer",
         Look::Refused => "cancel_refused",
     };

@@ -20,7 +20,10 @@ pub fn seed_thread(seed: u64) {
 
 fn fill(bytes: &mut [u8]) {
     #[cfg(feature = "simulation")]
-    if SEEDED.with_borrow_mut(|seeded| seeded.as_mut().map(|rng| rng.fill_bytes(bytes))).is_some() {
+    if SEEDED
+        .with_borrow_mut(|seeded| seeded.as_mut().map(|rng| rng.fill_bytes(bytes)))
+        .is_some()
+    {
         return;
     }
     rand::rng().fill_bytes(bytes);

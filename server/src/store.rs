@@ -490,7 +490,8 @@ pub trait Store: Send + Sync {
         id: &GatewayOrderId,
     ) -> Result<Vec<AttemptRecord>, StoreError>;
 
-    /// Attempts about which the gateway is to be asked by `now`, the longest due first.
+    /// Attempts about which the gateway is to be asked by `now`, the longest due first; among them those whose look lies
+    /// farther ahead than any is ever set, as after a step back of the wall clock.
     async fn due(&self, now: EpochMs, most: u32) -> Result<Vec<AttemptRecord>, StoreError>;
     /// When the next attempt is due.
     async fn next_due(&self) -> Result<Option<EpochMs>, StoreError>;

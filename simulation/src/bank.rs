@@ -101,7 +101,11 @@ impl World {
         self.pause(1, 30).await;
         if self.strikes(Fault::CallLost) {
             self.set_way(send, Way::Over, false);
-            return if self.perhaps(0.5) { Reply::Broken } else { Reply::Silence };
+            return if self.perhaps(0.5) {
+                Reply::Broken
+            } else {
+                Reply::Silence
+            };
         }
         let arrived = self.now().get();
         self.set_way(send, Way::Working, false);
@@ -115,7 +119,9 @@ impl World {
         }
         let late = self.work(send).await;
         let said = self.decide(&wire, arrived, late);
-        lock(&self.ledger).idem.insert(wire.idem.clone(), Some(said));
+        lock(&self.ledger)
+            .idem
+            .insert(wire.idem.clone(), Some(said));
         self.set_way(send, Way::Over, late);
         self.note("bank", format_args!("{} is {said:?}", wire.key));
         if let Said::Charged(_) = said {
@@ -127,7 +133,11 @@ impl World {
         }
         self.pause(1, 30).await;
         if self.strikes(Fault::AnswerLost) {
-            return if self.perhaps(0.5) { Reply::Broken } else { Reply::Silence };
+            return if self.perhaps(0.5) {
+                Reply::Broken
+            } else {
+                Reply::Silence
+            };
         }
         if self.strikes(Fault::ErrorAfter) {
             return Reply::Error;
@@ -206,7 +216,11 @@ impl World {
             payment.declined = true;
             return Said::Declined;
         }
-        let amount = if wrong { wire.amount + 100 } else { wire.amount };
+        let amount = if wrong {
+            wire.amount + 100
+        } else {
+            wire.amount
+        };
         payment.charges.push(Charge {
             idem: wire.idem.clone(),
             amount,
@@ -236,7 +250,10 @@ impl World {
                 Known::Nothing
             };
         }
-        let working = ledger.sends.iter().any(|send| send.key == key && send.way == Way::Working);
+        let working = ledger
+            .sends
+            .iter()
+            .any(|send| send.key == key && send.way == Way::Working);
         if payment.declined {
             Known::Declined
         } else if now >= payment.window_until && !working {

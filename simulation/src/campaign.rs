@@ -53,7 +53,9 @@ impl Options {
     fn left_out(&self) -> anyhow::Result<Vec<Fault>> {
         let find = |name: &String| {
             let found = Fault::ALL.iter().find(|fault| fault.label() == name);
-            found.copied().ok_or_else(|| anyhow::anyhow!("there is no fault {name}"))
+            found
+                .copied()
+                .ok_or_else(|| anyhow::anyhow!("there is no fault {name}"))
         };
         let mut without: Vec<Fault> = self.without.iter().map(find).collect::<Result<_, _>>()?;
         if !self.astray {
@@ -182,7 +184,10 @@ pub fn command(options: &Options) -> anyhow::Result<bool> {
         for line in &outcome.lines {
             println!("{line}");
         }
-        println!("seed {seed}: hash {:016x}, {:?}", outcome.hash, outcome.figures);
+        println!(
+            "seed {seed}: hash {:016x}, {:?}",
+            outcome.hash, outcome.figures
+        );
         for what in &outcome.wrong {
             println!("WRONG: {what}");
         }

@@ -106,7 +106,7 @@ faults! {
     /// A webhook never comes.
     WebhookDropped = "webhook_dropped", 0.5;
     /// Somebody else posts a webhook; per second.
-    WebhookForged = "webhook_forged", 0.2;
+    WebhookForged = "webhook_forged", 0.6;
     /// The database is busy: nothing was done.
     DatabaseBusy = "database_busy", 0.1;
     /// The database takes long.
@@ -121,6 +121,8 @@ faults! {
     SecondTab = "second_tab", 0.3;
     /// A shopper's confirm is sent by two tabs at once.
     DoubleClick = "double_click", 0.2;
+    /// A confirm's shopper has hardly any time left.
+    ShortDeadline = "short_deadline", 0.3;
     /// A shopper leaves and comes back much later.
     Leave = "leave", 0.3;
     /// A page comes back from the back/forward cache or to the front.
@@ -152,16 +154,24 @@ impl Counts {
     /// The kinds that never struck.
     #[must_use]
     pub fn missing(&self) -> Vec<&'static str> {
-        let none =
-            |fault: &&Fault| self.0[**fault as usize] == 0 && **fault != Fault::ClockAstray;
-        Fault::ALL.iter().filter(none).map(|fault| fault.label()).collect()
+        let none = |fault: &&Fault| self.0[**fault as usize] == 0 && **fault != Fault::ClockAstray;
+        Fault::ALL
+            .iter()
+            .filter(none)
+            .map(|fault| fault.label())
+            .collect()
     }
 
     /// One line a kind.
     #[must_use]
     pub fn table(&self) -> String {
         Fault::ALL.iter().fold(String::new(), |mut text, fault| {
-            let _ = writeln!(text, "  {:<22}{:>10}", fault.label(), self.0[*fault as usize]);
+            let _ = writeln!(
+                text,
+                "  {:<22}{:>10}",
+                fault.label(),
+                self.0[*fault as usize]
+            );
             text
         })
     }

@@ -66,7 +66,9 @@ impl Port {
     async fn exchange(&self, wire: Wire) -> ConfirmOutcome {
         let world = &self.world;
         if world.strikes(Fault::ConnectRefused) {
-            world.pause(1, world.plan.times.pg_connect_timeout.get()).await;
+            world
+                .pause(1, world.plan.times.pg_connect_timeout.get())
+                .await;
             return ConfirmOutcome::NotSent(NotSent::Connect);
         }
         let send = world.send_off(&wire);
@@ -120,7 +122,10 @@ fn outcome(reply: Reply, amount: u64) -> ConfirmOutcome {
 }
 
 fn won(amount: u64) -> Won {
-    i64::try_from(amount).ok().and_then(|amount| Won::new(amount).ok()).unwrap_or(Won::ZERO)
+    i64::try_from(amount)
+        .ok()
+        .and_then(|amount| Won::new(amount).ok())
+        .unwrap_or(Won::ZERO)
 }
 
 /// A whole number of won for the books.
@@ -164,7 +169,9 @@ impl Gateway for Port {
             amount: plain(call.amount),
             idem: self.key_on_wire(&call.idempotency_key),
         };
-        let number = self.world.watch_send(self.life.who(), &wire.key, &wire.idem);
+        let number = self
+            .world
+            .watch_send(self.life.who(), &wire.key, &wire.idem);
         if self.world.bug != Some(Bug::NewKeyOnResend) && self.world.bug != Some(Bug::SkipClaim) {
             self.world.check_claimed(&wire.key, &wire.idem);
         }
@@ -174,7 +181,12 @@ impl Gateway for Port {
         self.life.may_die(Fault::CrashBeforeAnswer).await;
         self.world.note(
             "gateway",
-            format_args!("node {} hears {} of {}", self.life.who().0, outcome.label(), call.payment_key),
+            format_args!(
+                "node {} hears {} of {}",
+                self.life.who().0,
+                outcome.label(),
+                call.payment_key
+            ),
         );
         outcome
     }
@@ -188,7 +200,12 @@ impl Gateway for Port {
         world.pause(1, 60).await;
         let stopped = lock(&world.nodes).bank_stopped;
         if stopped || world.strikes(Fault::InquiryLost) {
-            tokio::time::sleep(if stopped { INQUIRY_LIMIT } else { INQUIRY_LIMIT / 10 }).await;
+            tokio::time::sleep(if stopped {
+                INQUIRY_LIMIT
+            } else {
+                INQUIRY_LIMIT / 10
+            })
+            .await;
             self.life.hold().await;
             return InquiryOutcome::NoAnswer(told(None));
         }
@@ -205,7 +222,10 @@ impl Gateway for Port {
         }
         world.pause(1, 60).await;
         self.life.hold().await;
-        world.note("gateway", format_args!("node {} learns {key} is {known:?}", self.life.who().0));
+        world.note(
+            "gateway",
+            format_args!("node {} learns {key} is {known:?}", self.life.who().0),
+        );
         InquiryOutcome::Found(finding(known), told(Some(200)))
     }
 

@@ -34,7 +34,11 @@ pub(crate) fn tell(world: &Arc<World>, key: &str, order_id: &str, late: bool) {
     let transmission = world.perhaps(0.8).then(|| format!("tx-{number}"));
     if world.strikes(Fault::WebhookDoubled) {
         lock(&world.nodes).hooks_on_the_way += 1;
-        tokio::spawn(deliver(Arc::clone(world), body.clone(), transmission.clone()));
+        tokio::spawn(deliver(
+            Arc::clone(world),
+            body.clone(),
+            transmission.clone(),
+        ));
     }
     tokio::spawn(deliver(Arc::clone(world), body, transmission));
 }
@@ -96,12 +100,14 @@ pub(crate) async fn forge(world: Arc<World>) {
             newest.map(|(key, payment)| (key.clone(), payment.order_id.clone()))
         };
         let (key, order) = known.unwrap_or_else(|| ("pk_none".to_owned(), "ord_none".to_owned()));
-        let body = match world.draw(0, 4) {
+        let body = match world.draw(0, 7) {
             0 => "not json".to_owned(),
             1 => r#"{"data":{"paymentKey":"pk_of_nobody","orderId":"ord_of_nobody"}}"#.to_owned(),
             2 => format!(r#"{{"data":{{"paymentKey":"pk_forged","orderId":"{order}"}}}}"#),
             3 => format!(r#"{{"orderId":"{order}","status":"CANCELED"}}"#),
-            _ => format!(r#"{{"data":{{"paymentKey":"{key}","orderId":"{order}","status":"ABORTED"}}}}"#),
+            _ => format!(
+                r#"{{"data":{{"paymentKey":"{key}","orderId":"{order}","status":"ABORTED"}}}}"#
+            ),
         };
         post(&world, body, None).await;
     }

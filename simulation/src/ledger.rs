@@ -85,7 +85,9 @@ impl Ledger {
     }
 
     fn of_order(&self, order: &str) -> impl Iterator<Item = (&String, &Payment)> {
-        self.payments.iter().filter(move |(_, payment)| payment.order == order)
+        self.payments
+            .iter()
+            .filter(move |(_, payment)| payment.order == order)
     }
 
     /// The charges of an order that stand.
@@ -97,13 +99,17 @@ impl Ledger {
             .collect()
     }
 
-    /// Whether a send can still become a charge at `now`.
+    /// Whether a send can still become a charge at `now`: not where its key is answered already, or its payment is dead.
     fn can_book(&self, send: &Send, now: u64) -> bool {
-        let payment = self.payments.get(&send.key);
+        let answered = matches!(self.idem.get(&send.idem), Some(Some(_)));
+        let Some(payment) = self.payments.get(&send.key) else {
+            return false;
+        };
         match send.way {
             Way::Over => false,
+            Way::Travelling | Way::Working if answered || payment.declined => false,
             Way::Working => true,
-            Way::Travelling => payment.is_some_and(|payment| now < payment.window_until),
+            Way::Travelling => now < payment.window_until,
         }
     }
 
@@ -133,7 +139,10 @@ impl Ledger {
             || self.sends.iter().any(|send| {
                 !send.late
                     && self.can_book(send, now)
-                    && self.payments.get(&send.key).is_some_and(|payment| payment.order == order)
+                    && self
+                        .payments
+                        .get(&send.key)
+                        .is_some_and(|payment| payment.order == order)
             });
         if may_be {
             self.since.entry(order.to_owned()).or_insert(now);

@@ -173,8 +173,15 @@ pub(crate) async fn load(
                 world.check_payable(id.as_str());
             }
             let now = app.clock.epoch();
-            let open = order.attempts.iter().rev().find(|one| one.attempt.status.is_open());
-            let named = order.attempts.iter().find(|one| Some(&one.reference) == reference.as_ref());
+            let open = order
+                .attempts
+                .iter()
+                .rev()
+                .find(|one| one.attempt.status.is_open());
+            let named = order
+                .attempts
+                .iter()
+                .find(|one| Some(&one.reference) == reference.as_ref());
             Some(Page {
                 state,
                 amount: order.amount,
@@ -202,7 +209,9 @@ pub(crate) async fn open(world: &Arc<World>, id: &OrderId, owner: &Owner) -> Opt
                 gateway: crate::gateway::name(),
                 reference: server::random::attempt_reference(),
                 at,
-                window_until: at.plus(times.authentication_window).plus(times.confirm_window),
+                window_until: at
+                    .plus(times.authentication_window)
+                    .plus(times.confirm_window),
             };
             match app.store.open_attempt(row).await.ok()? {
                 Opened::Ready(attempt) => {
@@ -286,7 +295,12 @@ async fn handle_confirm(
     let begun = world.now();
     world.watch_request(key.as_str(), begun.plus(time_left).get());
     let received = app.clock.now();
-    let deadline = Deadline::new(TimeLeft::Left(time_left), received, Millis::ZERO);
+    let left = if time_left == Millis::ZERO {
+        TimeLeft::Passed
+    } else {
+        TimeLeft::Left(time_left)
+    };
+    let deadline = Deadline::new(left, received, Millis::ZERO);
     let deadline = if world.bug == Some(crate::bug::Bug::NoDeadline) {
         Deadline::None
     } else {
@@ -301,7 +315,12 @@ async fn handle_confirm(
     };
     let answer = server::confirm::confirm(app, confirm).await;
     let took = world.now().less(begun);
-    let wait = app.config.times.database_wait.times(2).plus(Millis::new(500));
+    let wait = app
+        .config
+        .times
+        .database_wait
+        .times(2)
+        .plus(Millis::new(500));
     world.check_answered(&order, took, time_left.max(wait));
     match answer {
         Answer::Known(state) | Answer::InDoubt(state) => {

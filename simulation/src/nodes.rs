@@ -209,7 +209,10 @@ async fn fate(world: Arc<World>, life: Life) {
         let by = by - i64::try_from(step).unwrap_or(0);
         let skews = lock(&world.nodes).skews;
         skews[life.node].store(by, Ordering::Relaxed);
-        world.note("node", format_args!("{}'s clock is off by {by} ms", life.node));
+        world.note(
+            "node",
+            format_args!("{}'s clock is off by {by} ms", life.node),
+        );
     }
 }
 

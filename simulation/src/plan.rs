@@ -81,10 +81,16 @@ fn times(rng: &mut ChaCha8Rng) -> Times {
     }
     let pg_timeout = Millis::new(rng.random_range(1_000..=20_000));
     let database_wait = Millis::new(rng.random_range(100..=2_000));
-    let needed = database_wait.times(2).plus(pg_timeout).plus(Millis::new(1_000));
+    let needed = database_wait
+        .times(2)
+        .plus(pg_timeout)
+        .plus(Millis::new(1_000));
     let response_wait = Millis::new(rng.random_range(500..=15_000));
     let poll_interval = Millis::new(rng.random_range(1_000..=3_000));
-    let rest = needed.less(response_wait).get().div_ceil(poll_interval.get());
+    let rest = needed
+        .less(response_wait)
+        .get()
+        .div_ceil(poll_interval.get());
     let polls = u32::try_from(rest).unwrap_or(u32::MAX) + rng.random_range(1..=8);
     let times = Times {
         page: PageTimes {

@@ -153,7 +153,9 @@ async fn drain(world: &World, shoppers: &[JoinHandle<()>], healed: Millis) {
         if world.went_wrong() {
             return;
         }
-        let Some(open) = still_open(world, shoppers) else { return };
+        let Some(open) = still_open(world, shoppers) else {
+            return;
+        };
         if world.now().less(healed) > longest {
             world.wrong(format_args!("not drained after {longest}: {open}"));
             return;
@@ -168,7 +170,11 @@ fn still_open(world: &World, shoppers: &[JoinHandle<()>]) -> Option<String> {
     if on_the_way > 0 {
         return Some(format!("{on_the_way} webhooks are on their way"));
     }
-    if lock(&world.ledger).sends.iter().any(|send| send.way != Way::Over) {
+    if lock(&world.ledger)
+        .sends
+        .iter()
+        .any(|send| send.way != Way::Over)
+    {
         return Some("the gateway works on a confirm".to_owned());
     }
     let tables = lock(&world.tables);
@@ -180,7 +186,11 @@ fn still_open(world: &World, shoppers: &[JoinHandle<()>]) -> Option<String> {
         let status = open.attempt.status.as_str();
         return Some(format!("attempt {} is {status}", open.id.0));
     }
-    if tables.webhooks.iter().any(|webhook| webhook.ended == 0 && webhook.tries == 0) {
+    if tables
+        .webhooks
+        .iter()
+        .any(|webhook| webhook.ended == 0 && webhook.tries == 0)
+    {
         return Some("a webhook was not looked at".to_owned());
     }
     let looked = tables.attempts.iter().any(|record| record.ask_at.is_some());
@@ -192,12 +202,19 @@ fn still_open(world: &World, shoppers: &[JoinHandle<()>]) -> Option<String> {
         let Some((app, _)) = lock(&world.nodes).serving(node) else {
             return Some(format!("node {node} is down"));
         };
-        let taken = app.lines.iter().map(|line| line.slots.in_flight()).sum::<u32>();
+        let taken = app
+            .lines
+            .iter()
+            .map(|line| line.slots.in_flight())
+            .sum::<u32>();
         if taken > 0 {
             return Some(format!("node {node} holds {taken} slots"));
         }
     }
-    let shopping = shoppers.iter().filter(|shopper| !shopper.is_finished()).count();
+    let shopping = shoppers
+        .iter()
+        .filter(|shopper| !shopper.is_finished())
+        .count();
     (shopping > 0).then(|| format!("{shopping} shoppers are not done"))
 }
 
@@ -209,28 +226,43 @@ fn compare_books(world: &World) {
         let standing = ledger.standing(id.as_str());
         let amount = gateway::plain(order.amount);
         let right = standing.len() == 1 && standing[0].amount == amount;
-        let paid = matches!(order.status, OrderStatus::Paid | OrderStatus::PartiallyCanceled);
+        let paid = matches!(
+            order.status,
+            OrderStatus::Paid | OrderStatus::PartiallyCanceled
+        );
         if standing.len() > 1 || paid != right || (!paid && !standing.is_empty()) {
-            world.wrong(format_args!("{id} is {:?}, the gateway holds {standing:?}", order.status));
+            world.wrong(format_args!(
+                "{id} is {:?}, the gateway holds {standing:?}",
+                order.status
+            ));
         }
         let queued = |attempt: &usize| {
             let key = format!("order_paid:{}", tables.attempts[*attempt].id.0);
             tables.outbox.contains_key(&key)
         };
-        let told = order.attempts.iter().filter(|attempt| queued(attempt)).count();
+        let told = order
+            .attempts
+            .iter()
+            .filter(|attempt| queued(attempt))
+            .count();
         if paid && told != 1 {
             world.wrong(format_args!("{id} is paid, and that was told {told} times"));
         }
         if let Some(record) = tables.order(id) {
             let state = server::app::order_state(&record, 2_000);
-            let charged = ledger.charged_since(id.as_str(), world.now().get()).is_some();
+            let charged = ledger
+                .charged_since(id.as_str(), world.now().get())
+                .is_some();
             if state.payable && charged {
                 world.wrong(format_args!("{id} is payable in the end, and charged"));
             }
         }
     }
     for record in &tables.attempts {
-        let idem = record.idempotency_key.as_ref().map_or("-", |key| key.as_str());
+        let idem = record
+            .idempotency_key
+            .as_ref()
+            .map_or("-", |key| key.as_str());
         let not_sent = record.attempt.status == AttemptStatus::Failed
             && record.attempt.reach == payment::reach::Reach::NotSent;
         if not_sent && ledger.was_sent(idem) {

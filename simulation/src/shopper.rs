@@ -65,7 +65,9 @@ impl Shopper {
     async fn buy(&self) {
         let mut windows = 0;
         for _ in 0..MOST_VISITS {
-            let Some(tab) = self.visit(None).await else { continue };
+            let Some(tab) = self.visit(None).await else {
+                continue;
+            };
             match tab.live().await {
                 End::Pay if windows < MOST_WINDOWS => {
                     windows += 1;
@@ -88,7 +90,10 @@ impl Shopper {
     async fn visit(&self, returned: Option<&Returned>) -> Option<Tab> {
         let reference = returned.map(|returned| returned.window.reference.clone());
         let load = network::load(&self.world, &self.order, reference);
-        let page = tokio::time::timeout(Duration::from_secs(20), load).await.ok().flatten();
+        let page = tokio::time::timeout(Duration::from_secs(20), load)
+            .await
+            .ok()
+            .flatten();
         match page {
             Some(page) => Some(Tab::new(self.clone(), page, returned.cloned())),
             None => {
@@ -112,11 +117,18 @@ impl Shopper {
             // Closes the window without paying.
             return false;
         }
-        let amount = lock(&world.tables).orders.get(&self.order).map(|order| order.amount);
+        let amount = lock(&world.tables)
+            .orders
+            .get(&self.order)
+            .map(|order| order.amount);
         let Some(amount) = amount else { return false };
         let key = self.authenticate(&window, plain(amount));
         world.pause(50, 1_500).await;
-        let returned = Returned { window, key, amount };
+        let returned = Returned {
+            window,
+            key,
+            amount,
+        };
         if world.strikes(Fault::DoubleClick) {
             let (shopper, returned) = (self.clone(), returned.clone());
             tokio::spawn(async move { shopper.come_back(&returned).await });
@@ -126,13 +138,16 @@ impl Shopper {
 
     fn authenticate(&self, window: &Window, amount: u64) -> String {
         let order_id = window.gateway_order_id.as_str();
-        self.world.authenticate(self.order.as_str(), order_id, amount)
+        self.world
+            .authenticate(self.order.as_str(), order_id, amount)
     }
 
     /// The page that the window returns to, and whatever the shopper does there.
     async fn come_back(&self, returned: &Returned) -> bool {
         for _ in 0..MOST_VISITS {
-            let Some(tab) = self.visit(Some(returned)).await else { continue };
+            let Some(tab) = self.visit(Some(returned)).await else {
+                continue;
+            };
             if self.world.strikes(Fault::SecondTab) {
                 let (shopper, returned) = (self.clone(), returned.clone());
                 tokio::spawn(async move {

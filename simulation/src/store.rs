@@ -114,7 +114,8 @@ impl Store for NodeStore {
     }
 
     async fn make_order(&self, order: NewOrderRow) -> Answer<OrderMade> {
-        self.write("making an order", |tables| tables.make_order(order)).await
+        self.write("making an order", |tables| tables.make_order(order))
+            .await
     }
 
     async fn order(&self, id: &OrderId) -> Answer<Option<OrderRecord>> {
@@ -134,7 +135,8 @@ impl Store for NodeStore {
     }
 
     async fn open_attempt(&self, attempt: NewAttemptRow) -> Answer<Opened> {
-        self.write("opening an attempt", |tables| tables.open_attempt(attempt)).await
+        self.write("opening an attempt", |tables| tables.open_attempt(attempt))
+            .await
     }
 
     async fn claim(&self, claim: Claim) -> Answer<Claimed> {
@@ -152,7 +154,12 @@ impl Store for NodeStore {
         if let Ok(Claimed::Granted { attempt, .. }) = &claimed {
             self.world.note(
                 "store",
-                format_args!("node {} claims {} for {}", self.life.who().0, attempt.id.0, claim.payment_key),
+                format_args!(
+                    "node {} claims {} for {}",
+                    self.life.who().0,
+                    attempt.id.0,
+                    claim.payment_key
+                ),
             );
         }
         claimed
@@ -193,12 +200,14 @@ impl Store for NodeStore {
         let same = |record: &&AttemptRecord| {
             record.gateway == *gateway && record.payment_key.as_ref() == Some(key)
         };
-        self.read(|tables| tables.attempts.iter().filter(same).cloned().collect()).await
+        self.read(|tables| tables.attempts.iter().filter(same).cloned().collect())
+            .await
     }
 
     async fn attempts_by_gateway_order(&self, id: &GatewayOrderId) -> Answer<Vec<AttemptRecord>> {
         let same = |record: &&AttemptRecord| record.gateway_order_id == *id;
-        self.read(|tables| tables.attempts.iter().filter(same).cloned().collect()).await
+        self.read(|tables| tables.attempts.iter().filter(same).cloned().collect())
+            .await
     }
 
     async fn due(&self, now: EpochMs, most: u32) -> Answer<Vec<AttemptRecord>> {
@@ -220,15 +229,22 @@ impl Store for NodeStore {
         to: Option<EpochMs>,
         asks: u32,
     ) -> Answer<bool> {
-        self.write("moving a look", |tables| tables.move_look(attempt, from, to, asks)).await
+        self.write("moving a look", |tables| {
+            tables.move_look(attempt, from, to, asks)
+        })
+        .await
     }
 
     async fn rearm(&self, now: EpochMs) -> Answer<u64> {
-        self.write("arming what waits", |tables| tables.rearm(now)).await
+        self.write("arming what waits", |tables| tables.rearm(now))
+            .await
     }
 
     async fn wake_waiting(&self, gateway: &GatewayName, now: EpochMs) -> Answer<u64> {
-        self.write("waking what waits", |tables| tables.wake_waiting(gateway, now)).await
+        self.write("waking what waits", |tables| {
+            tables.wake_waiting(gateway, now)
+        })
+        .await
     }
 
     async fn cancel_key(
@@ -237,7 +253,10 @@ impl Store for NodeStore {
         key: IdempotencyKey,
         replace: bool,
     ) -> Answer<IdempotencyKey> {
-        self.write("fixing a cancel's key", |tables| tables.cancel_key(attempt, key, replace)).await
+        self.write("fixing a cancel's key", |tables| {
+            tables.cancel_key(attempt, key, replace)
+        })
+        .await
     }
 
     async fn approving_since(&self, before: EpochMs) -> Answer<Vec<AttemptId>> {
@@ -249,7 +268,9 @@ impl Store for NodeStore {
     }
 
     async fn lapse_orders(&self, now: EpochMs) -> Answer<u64> {
-        let lapsed = self.write("ending old orders", |tables| tables.lapse_orders(now)).await?;
+        let lapsed = self
+            .write("ending old orders", |tables| tables.lapse_orders(now))
+            .await?;
         for id in &lapsed {
             self.world.check_lapsed(id.as_str());
         }
@@ -258,7 +279,10 @@ impl Store for NodeStore {
 
     async fn keep_webhook(&self, webhook: NewWebhook) -> Answer<bool> {
         let once = self.world.bug != Some(Bug::WebhookStoredTwice);
-        self.write("keeping a webhook", |tables| tables.keep_webhook(webhook, once)).await
+        self.write("keeping a webhook", |tables| {
+            tables.keep_webhook(webhook, once)
+        })
+        .await
     }
 
     async fn webhooks_due(&self, now: EpochMs, most: u32) -> Answer<Vec<WebhookRow>> {
@@ -266,14 +290,22 @@ impl Store for NodeStore {
         let tables = lock(&self.world.tables);
         for row in &due {
             let index = usize::try_from(row.id).unwrap_or(usize::MAX);
-            self.world.check_hook(tables.webhooks.get(index).map_or(0, |webhook| webhook.ended));
+            self.world.check_hook(
+                tables
+                    .webhooks
+                    .get(index)
+                    .map_or(0, |webhook| webhook.ended),
+            );
         }
         Ok(due)
     }
 
     async fn end_webhook(&self, webhook: i64, end: WebhookEnd, now: EpochMs) -> Answer<()> {
         let ends = self.world.bug != Some(Bug::WebhookTwice);
-        self.write("ending a webhook", |tables| tables.end_webhook(webhook, end, now, ends)).await
+        self.write("ending a webhook", |tables| {
+            tables.end_webhook(webhook, end, now, ends)
+        })
+        .await
     }
 
     async fn changes_after(&self, position: i64) -> Answer<Vec<(i64, OrderId)>> {
@@ -294,7 +326,8 @@ impl Store for NodeStore {
 
     async fn beat(&self, beat: Beat) -> Answer<Vec<NodeSlots>> {
         let now = EpochMs(START).plus(self.world.now());
-        self.write("dividing the cap", |tables| tables.beat(&beat, now)).await
+        self.write("dividing the cap", |tables| tables.beat(&beat, now))
+            .await
     }
 
     async fn leave(&self, node: &str) -> Answer<()> {

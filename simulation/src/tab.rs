@@ -120,7 +120,9 @@ impl Tab {
                 }
             }
         };
-        self.shopper.world.note("page", format_args!("tab {} ends: {end:?}", self.number));
+        self.shopper
+            .world
+            .note("page", format_args!("tab {} ends: {end:?}", self.number));
         end
     }
 
@@ -160,10 +162,15 @@ impl Tab {
             self.run(command, now);
         }
         let view = self.machine.view();
-        if self.shown.is_none_or(|shown| (shown.stage, shown.button) != (view.stage, view.button)) {
+        if self
+            .shown
+            .is_none_or(|shown| (shown.stage, shown.button) != (view.stage, view.button))
+        {
             self.shown = Some(view);
             let order = self.shopper.order.as_str();
-            self.shopper.world.check_shown(self.number, order, self.amount, &view);
+            self.shopper
+                .world
+                .check_shown(self.number, order, self.amount, &view);
         }
     }
 
@@ -172,7 +179,12 @@ impl Tab {
             Command::SendConfirm { time_left } => self.send_confirm(time_left),
             Command::AbortConfirm => self.confirm = None,
             Command::Poll => {
-                let Shopper { world, order, owner, .. } = self.shopper.clone();
+                let Shopper {
+                    world,
+                    order,
+                    owner,
+                    ..
+                } = self.shopper.clone();
                 self.poll = Some(Box::pin(async move {
                     network::poll(&world, &order, &owner).await
                 }));
@@ -195,24 +207,39 @@ impl Tab {
     }
 
     fn reference(&self) -> Option<String> {
-        self.returned.as_ref().map(|returned| returned.window.reference.to_string())
+        self.returned
+            .as_ref()
+            .map(|returned| returned.window.reference.to_string())
     }
 
     fn remembered(&self) -> Millis {
-        let begun = self.reference().and_then(|name| lock(&self.shopper.notes).get(&name).copied());
+        let begun = self
+            .reference()
+            .and_then(|name| lock(&self.shopper.notes).get(&name).copied());
         begun.map_or(Millis::ZERO, |begun| self.shopper.world.now().less(begun))
     }
 
     fn send_confirm(&mut self, time_left: Millis) {
-        let Some(returned) = &self.returned else { return };
-        let Ok(payment_key) = PaymentKey::parse(&returned.key) else { return };
+        let Some(returned) = &self.returned else {
+            return;
+        };
+        let Ok(payment_key) = PaymentKey::parse(&returned.key) else {
+            return;
+        };
         let request = ConfirmRequest {
             payment_key,
             order_id: returned.window.gateway_order_id.clone(),
             amount: returned.amount,
         };
         let (shopper, tab) = (self.shopper.clone(), self.number);
-        shopper.world.note("page", format_args!("tab {tab} confirms {}", returned.key));
+        let time_left = if shopper.world.strikes(Fault::ShortDeadline) {
+            Millis::new(shopper.world.draw(0, 1_500)).min(time_left)
+        } else {
+            time_left
+        };
+        shopper
+            .world
+            .note("page", format_args!("tab {tab} confirms {}", returned.key));
         self.confirm = Some(Box::pin(async move {
             network::confirm(&shopper.world, tab, &shopper.owner, request, time_left).await
         }));
@@ -233,7 +260,9 @@ impl Tab {
             if action == PayAction::ConfirmAgain && self.returned.is_some() && !self.pressed {
                 // At most once in a tab: a page that is loaded anew is as good.
                 self.pressed = self.shopper.world.perhaps(0.5);
-                self.feed(Event::ConfirmStarted { already: Millis::ZERO });
+                self.feed(Event::ConfirmStarted {
+                    already: Millis::ZERO,
+                });
                 return None;
             }
             return Some(End::Pay);

@@ -7,6 +7,7 @@ use payment::attempt::{Attempt, AttemptStatus, Event, Holding, LateSuccess};
 use payment::id::{GatewayName, IdempotencyKey, OrderId, PaymentKey, Sku};
 use payment::money::Won;
 use payment::order::OrderStatus;
+use payment::time::Millis;
 use server::clock::EpochMs;
 use server::store::{
     AttemptId, AttemptRecord, Beat, Census, NewOrderRow, NewWebhook, NodeSlots, OrderMade,
@@ -138,7 +139,10 @@ impl Tables {
 
     pub(crate) fn order(&self, id: &OrderId) -> Option<OrderRecord> {
         let order = self.orders.get(id)?;
-        let attempts = order.attempts.iter().map(|index| self.attempts[*index].clone());
+        let attempts = order
+            .attempts
+            .iter()
+            .map(|index| self.attempts[*index].clone());
         Some(OrderRecord {
             id: id.clone(),
             owner: order.owner.clone(),
@@ -192,15 +196,20 @@ impl Tables {
         now: EpochMs,
         own_lease: Option<EpochMs>,
     ) {
-        let Some(stored) = self.attempt_mut(id) else { return };
+        let Some(stored) = self.attempt_mut(id) else {
+            return;
+        };
         let moved = next.status != stored.attempt.status;
         let hint = stored.ask_at.filter(|at| Some(*at) != own_lease);
         if moved {
-            stored.ask_at = [records::ask_at(&next, now), hint].into_iter().flatten().min();
+            stored.ask_at = [records::ask_at(&next, now), hint]
+                .into_iter()
+                .flatten()
+                .min();
             stored.asks = 0;
         }
-        stored.unknown_since = (next.status == AttemptStatus::Unknown)
-            .then(|| stored.unknown_since.unwrap_or(now));
+        stored.unknown_since =
+            (next.status == AttemptStatus::Unknown).then(|| stored.unknown_since.unwrap_or(now));
         stored.attempt = next;
         let order = stored.order_id.clone();
         self.changed(&order);
@@ -231,7 +240,9 @@ impl Tables {
     }
 
     pub(crate) fn save_order(&mut self, id: &OrderId) {
-        let Some(status) = self.order(id).map(|order| order.status()) else { return };
+        let Some(status) = self.order(id).map(|order| order.status()) else {
+            return;
+        };
         if let Some(order) = self.orders.get_mut(id)
             && order.status != status
         {
@@ -241,7 +252,9 @@ impl Tables {
     }
 
     pub(crate) fn due(&self, now: EpochMs, most: u32) -> Vec<AttemptRecord> {
-        let is_due = |record: &&AttemptRecord| record.ask_at.is_some_and(|at| at <= now);
+        let astray = now.plus(Millis::from_secs(1_200));
+        let is_due =
+            |record: &&AttemptRecord| record.ask_at.is_some_and(|at| at <= now || at > astray);
         let mut due: Vec<_> = self.attempts.iter().filter(is_due).cloned().collect();
         due.sort_by_key(|record| record.ask_at);
         due.truncate(most as usize);
@@ -249,7 +262,10 @@ impl Tables {
     }
 
     pub(crate) fn next_due(&self) -> Option<EpochMs> {
-        self.attempts.iter().filter_map(|record| record.ask_at).min()
+        self.attempts
+            .iter()
+            .filter_map(|record| record.ask_at)
+            .min()
     }
 
     pub(crate) fn oldest_waiting(&self, gateway: &GatewayName) -> Option<AttemptRecord> {
@@ -259,7 +275,9 @@ impl Tables {
                 && is_waiting(record.attempt.status)
         };
         let oldest = self.attempts.iter().filter(waits);
-        oldest.min_by_key(|record| (record.unknown_since, record.id)).cloned()
+        oldest
+            .min_by_key(|record| (record.unknown_since, record.id))
+            .cloned()
     }
 
     pub(crate) fn move_look(
@@ -310,7 +328,9 @@ impl Tables {
         key: IdempotencyKey,
         replace: bool,
     ) -> IdempotencyKey {
-        let Some(record) = self.attempt_mut(id) else { return key };
+        let Some(record) = self.attempt_mut(id) else {
+            return key;
+        };
         if replace || record.cancel_key.is_none() {
             record.cancel_key = Some(key.clone());
         }
@@ -322,7 +342,11 @@ impl Tables {
             record.attempt.status == AttemptStatus::Approving
                 && record.claimed_at.is_some_and(|at| at < before)
         };
-        self.attempts.iter().filter(left).map(|record| record.id).collect()
+        self.attempts
+            .iter()
+            .filter(left)
+            .map(|record| record.id)
+            .collect()
     }
 
     pub(crate) fn lapsed_windows(&self, now: EpochMs, most: u32) -> Vec<AttemptId> {
@@ -336,8 +360,14 @@ impl Tables {
     pub(crate) fn lapse_orders(&mut self, now: EpochMs) -> Vec<OrderId> {
         let attempts = &self.attempts;
         let over = self.orders.iter().filter(|(_, order)| {
-            let open = order.attempts.iter().any(|index| attempts[*index].attempt.status.is_open());
-            order.status == OrderStatus::Pending && !order.lapsed && order.expires_at <= now && !open
+            let open = order
+                .attempts
+                .iter()
+                .any(|index| attempts[*index].attempt.status.is_open());
+            order.status == OrderStatus::Pending
+                && !order.lapsed
+                && order.expires_at <= now
+                && !open
         });
         let over: Vec<OrderId> = over.map(|(id, _)| id.clone()).collect();
         for id in &over {
@@ -391,7 +421,9 @@ impl Tables {
 
     pub(crate) fn end_webhook(&mut self, id: i64, end: WebhookEnd, now: EpochMs, ends: bool) {
         let index = usize::try_from(id).unwrap_or(usize::MAX);
-        let Some(webhook) = self.webhooks.get_mut(index) else { return };
+        let Some(webhook) = self.webhooks.get_mut(index) else {
+            return;
+        };
         webhook.tries += 1;
         match end {
             WebhookEnd::Parked(until) => webhook.next_at = Some(until),
@@ -424,9 +456,10 @@ impl Tables {
         let rank = count(self.leases.keys().filter(|id| **id < beat.node).count());
         let mut granted = Vec::new();
         for held in &beat.slots {
-            let of_others = self.slots.iter().filter(|((node, gateway), _)| {
-                *node != beat.node && *gateway == held.gateway
-            });
+            let of_others = self
+                .slots
+                .iter()
+                .filter(|((node, gateway), _)| *node != beat.node && *gateway == held.gateway);
             let others = of_others.map(|(_, slots)| *slots).sum();
             let share = payment::share::share(held.cap, nodes, rank);
             let slots = payment::share::usable(held.cap, share, others);
@@ -454,14 +487,19 @@ impl Tables {
         Census {
             unknown: unknown.clone().count() as u64,
             oldest_unknown: unknown.filter_map(|record| record.unknown_since).min(),
-            webhooks_waiting: self.webhooks.iter().filter(|row| row.next_at.is_some()).count()
-                as u64,
+            webhooks_waiting: self
+                .webhooks
+                .iter()
+                .filter(|row| row.next_at.is_some())
+                .count() as u64,
         }
     }
 
     /// Ends a ready attempt whose window has closed.
     fn expire(&mut self, record: &AttemptRecord, now: EpochMs) {
-        let step = record.attempt.apply(Event::WindowClosed, LateSuccess::Cancel);
+        let step = record
+            .attempt
+            .apply(Event::WindowClosed, LateSuccess::Cancel);
         self.save_attempt(record.id, step.next, now, None);
     }
 }

@@ -65,16 +65,28 @@ impl World {
         let mut watch = lock(&self.watch);
         watch.confirms += 1;
         if now >= watch.waits_until.get(key).copied().unwrap_or(0) {
-            self.wrong(format_args!("a confirm of {key} was sent after its deadline"));
+            self.wrong(format_args!(
+                "a confirm of {key} was sent after its deadline"
+            ));
         }
         let asker = watch.asked_by.get(key).copied().flatten();
-        if let Some(tab) = asker.filter(|tab| watch.offering.contains(tab)) {
-            self.wrong(format_args!("tab {tab} offers to pay while its own confirm of {key} is sent"));
+        // What is answered already is only repeated to a second send.
+        let answered = matches!(lock(&self.ledger).idem.get(idem), Some(Some(_)));
+        if let Some(tab) = asker.filter(|tab| !answered && watch.offering.contains(tab)) {
+            self.wrong(format_args!(
+                "tab {tab} offers to pay while its own confirm of {key} is sent"
+            ));
         }
-        let sender = watch.sent_by.entry(idem.to_owned()).or_insert(((node, life), 0));
+        let sender = watch
+            .sent_by
+            .entry(idem.to_owned())
+            .or_insert(((node, life), 0));
         sender.1 += 1;
         if sender.0 != (node, life) || sender.1 > 2 {
-            self.wrong(format_args!("{idem} was sent {} times, or by two processes", sender.1));
+            self.wrong(format_args!(
+                "{idem} was sent {} times, or by two processes",
+                sender.1
+            ));
         }
         watch.next_call += 1;
         let call = watch.next_call;
@@ -94,7 +106,10 @@ impl World {
         if let Some(cap) = self.plan.times.cap
             && watch.in_flight.len() > cap as usize
         {
-            self.wrong(format_args!("{} confirms in flight, the cap is {cap}", watch.in_flight.len()));
+            self.wrong(format_args!(
+                "{} confirms in flight, the cap is {cap}",
+                watch.in_flight.len()
+            ));
         }
     }
 
@@ -107,8 +122,14 @@ impl World {
     pub(crate) fn check_claimed(&self, key: &str, idem: &str) {
         let tables = lock(&self.tables);
         let claimed = tables.attempts.iter().any(|record| {
-            record.idempotency_key.as_ref().is_some_and(|stored| stored.as_str() == idem)
-                && record.payment_key.as_ref().is_some_and(|stored| stored.as_str() == key)
+            record
+                .idempotency_key
+                .as_ref()
+                .is_some_and(|stored| stored.as_str() == idem)
+                && record
+                    .payment_key
+                    .as_ref()
+                    .is_some_and(|stored| stored.as_str() == key)
         });
         drop(tables);
         if !claimed {
@@ -128,29 +149,46 @@ impl World {
         }
         let tables = lock(&self.tables);
         let attempt = tables.attempts.iter().find(|record| has_key(record, idem));
-        let ended = attempt.map(|record| record.attempt.status).filter(|status| {
-            matches!(status, AttemptStatus::Failed | AttemptStatus::Expired | AttemptStatus::Ready)
-        });
+        let ended = attempt
+            .map(|record| record.attempt.status)
+            .filter(|status| {
+                matches!(
+                    status,
+                    AttemptStatus::Failed | AttemptStatus::Expired | AttemptStatus::Ready
+                )
+            });
         drop(tables);
         if let Some(status) = ended {
-            self.wrong(format_args!("{idem} was charged while its attempt is {}", status.as_str()));
+            self.wrong(format_args!(
+                "{idem} was charged while its attempt is {}",
+                status.as_str()
+            ));
         }
     }
 
     /// Money was given back: only what was not to stand may be.
     pub(crate) fn check_given_back(&self, order_amount: u64, charge: &crate::ledger::Charge) {
         if charge.canceled > charge.amount {
-            self.wrong(format_args!("more was given back of {} than charged", charge.idem));
+            self.wrong(format_args!(
+                "more was given back of {} than charged",
+                charge.idem
+            ));
         }
         if charge.amount != order_amount {
             return;
         }
         let tables = lock(&self.tables);
-        let attempt = tables.attempts.iter().find(|record| has_key(record, &charge.idem));
+        let attempt = tables
+            .attempts
+            .iter()
+            .find(|record| has_key(record, &charge.idem));
         let wanted = attempt.is_some_and(|record| record.attempt.cancel.is_some());
         drop(tables);
         if !wanted {
-            self.wrong(format_args!("the good charge of {} was given back", charge.idem));
+            self.wrong(format_args!(
+                "the good charge of {} was given back",
+                charge.idem
+            ));
         }
     }
 
@@ -158,7 +196,10 @@ impl World {
     pub(crate) fn check_record(&self, recorded: &Recorded) {
         let (before, after) = (recorded.before.status, recorded.after.attempt.status);
         let record = &recorded.after;
-        let idem = record.idempotency_key.as_ref().map_or("-", |key| key.as_str());
+        let idem = record
+            .idempotency_key
+            .as_ref()
+            .map_or("-", |key| key.as_str());
         if before != after {
             self.note(
                 "store",
@@ -167,7 +208,10 @@ impl World {
                     record.id.0,
                     before.as_str(),
                     after.as_str(),
-                    record.attempt.reason.map_or("", payment::reach::Reason::as_str)
+                    record
+                        .attempt
+                        .reason
+                        .map_or("", payment::reach::Reason::as_str)
                 ),
             );
         }
@@ -175,7 +219,9 @@ impl World {
             lock(&self.watch).became_unknown += 1;
         }
         if !may_follow(before, after) {
-            self.wrong(format_args!("a money fact was lost: {before:?} became {after:?}"));
+            self.wrong(format_args!(
+                "a money fact was lost: {before:?} became {after:?}"
+            ));
         }
         if after == AttemptStatus::Failed && before != after && !record.attempt.void {
             let now = self.now().get();
@@ -185,7 +231,9 @@ impl World {
                 self.wrong(format_args!("{idem} failed while it is or may be charged"));
             } else if record.attempt.reach == Reach::NotSent && ledger.was_sent(idem) {
                 drop(ledger);
-                self.wrong(format_args!("{idem} is not_sent, but it left for the gateway"));
+                self.wrong(format_args!(
+                    "{idem} is not_sent, but it left for the gateway"
+                ));
             }
         }
     }
@@ -195,8 +243,12 @@ impl World {
         for (index, product) in tables.products.iter().enumerate() {
             let (mut reserved, mut sold) = (0, 0);
             for order in tables.orders.values() {
-                let quantity: i64 =
-                    order.lines.iter().filter(|line| line.0 == index).map(|line| line.1).sum();
+                let quantity: i64 = order
+                    .lines
+                    .iter()
+                    .filter(|line| line.0 == index)
+                    .map(|line| line.1)
+                    .sum();
                 for attempt in &order.attempts {
                     match held(&tables.attempts[*attempt]) {
                         Held::Nothing => {}
@@ -220,7 +272,10 @@ impl World {
                 AttemptStatus::Approving | AttemptStatus::Unknown | AttemptStatus::AwaitingDeposit
             ) && open.insert(&record.order_id, record.id).is_some()
             {
-                self.wrong(format_args!("order {} has two open attempts", record.order_id));
+                self.wrong(format_args!(
+                    "order {} has two open attempts",
+                    record.order_id
+                ));
             }
         }
     }
@@ -231,14 +286,18 @@ impl World {
         let tolerance = if self.plan.nodes > 1 { STALE } else { 0 };
         let since = lock(&self.ledger).charged_since(order, now);
         if let Some(since) = since.filter(|since| since + tolerance < now) {
-            self.wrong(format_args!("{order} was called payable, but it may be charged since {since} ms"));
+            self.wrong(format_args!(
+                "{order} was called payable, but it may be charged since {since} ms"
+            ));
         }
     }
 
     /// A confirm was answered: at the latest when its shopper leaves, give or take what one moment takes.
     pub(crate) fn check_answered(&self, order: &str, took: Millis, longest: Millis) {
         if took > longest.plus(Millis::new(250)) {
-            self.wrong(format_args!("a confirm of {order} was answered after {took}, {longest} allowed"));
+            self.wrong(format_args!(
+                "a confirm of {order} was answered after {took}, {longest} allowed"
+            ));
         }
     }
 
@@ -246,7 +305,9 @@ impl World {
     pub(crate) fn check_lapsed(&self, order: &str) {
         let now = self.now().get();
         if lock(&self.ledger).charged_since(order, now).is_some() {
-            self.wrong(format_args!("{order} expired while it is or may be charged"));
+            self.wrong(format_args!(
+                "{order} expired while it is or may be charged"
+            ));
         }
     }
 
@@ -261,12 +322,18 @@ impl World {
     pub(crate) fn check_shown(&self, tab: u64, order: &str, amount: u64, view: &View) {
         self.note(
             "page",
-            format_args!("tab {tab} of {order} shows {:?}{}", view.stage, button(view)),
+            format_args!(
+                "tab {tab} of {order} shows {:?}{}",
+                view.stage,
+                button(view)
+            ),
         );
         if view.stage == Stage::Paid {
             let standing = lock(&self.ledger).standing(order);
             if !standing.iter().any(|charge| charge.amount == amount) {
-                self.wrong(format_args!("tab {tab} shows {order} as paid without a charge"));
+                self.wrong(format_args!(
+                    "tab {tab} shows {order} as paid without a charge"
+                ));
             }
         }
         let offers = view.button.is_some() || matches!(view.stage, Stage::NotCharged(_));
@@ -280,11 +347,18 @@ impl World {
 }
 
 const fn button(view: &View) -> &'static str {
-    if view.button.is_some() { " with a button" } else { "" }
+    if view.button.is_some() {
+        " with a button"
+    } else {
+        ""
+    }
 }
 
 pub(crate) fn has_key(record: &AttemptRecord, idem: &str) -> bool {
-    record.idempotency_key.as_ref().is_some_and(|key| key.as_str() == idem)
+    record
+        .idempotency_key
+        .as_ref()
+        .is_some_and(|key| key.as_str() == idem)
 }
 
 enum Held {
@@ -317,10 +391,16 @@ fn may_follow(before: AttemptStatus, after: AttemptStatus) -> bool {
     use AttemptStatus as S;
     match before {
         S::Approved => {
-            matches!(after, S::Approved | S::CancelRequested | S::PartiallyCanceled | S::Canceled)
+            matches!(
+                after,
+                S::Approved | S::CancelRequested | S::PartiallyCanceled | S::Canceled
+            )
         }
         S::PartiallyCanceled => {
-            matches!(after, S::CancelRequested | S::PartiallyCanceled | S::Canceled)
+            matches!(
+                after,
+                S::CancelRequested | S::PartiallyCanceled | S::Canceled
+            )
         }
         S::Canceled => after == S::Canceled,
         S::Mischarged => matches!(after, S::Mischarged | S::CancelRequested | S::Canceled),

@@ -129,7 +129,12 @@ impl World {
         let mut timeline = lock(&self.timeline);
         let timeline = &mut *timeline;
         timeline.scratch.clear();
-        let _ = write!(timeline.scratch, "{:>5}.{:03} {who:<8} {what}", at / 1_000, at % 1_000);
+        let _ = write!(
+            timeline.scratch,
+            "{:>5}.{:03} {who:<8} {what}",
+            at / 1_000,
+            at % 1_000
+        );
         timeline.hash.write(timeline.scratch.as_bytes());
         if let Some(lines) = &mut timeline.lines {
             lines.push(timeline.scratch.clone());
@@ -145,7 +150,9 @@ impl World {
 
     /// As [`World::wrong`], after the run's clock has gone.
     pub(crate) fn wrong_outside(&self, what: &str) {
-        lock(&self.timeline).wrong.insert(0, format!("a panic: {what}"));
+        lock(&self.timeline)
+            .wrong
+            .insert(0, format!("a panic: {what}"));
     }
 
     pub(crate) fn went_wrong(&self) -> bool {

@@ -14,9 +14,8 @@ use super::Tables;
 
 /// Whether the order as a whole takes another attempt.
 fn order_closed(order: &OrderRecord, expires_at: EpochMs, now: EpochMs) -> Option<Closed> {
-    let busy = |record: &AttemptRecord| {
-        record.attempt.status.is_open() || record.attempt.holds_money()
-    };
+    let busy =
+        |record: &AttemptRecord| record.attempt.status.is_open() || record.attempt.holds_money();
     match order.status() {
         OrderStatus::Paid | OrderStatus::PartiallyCanceled => Some(Closed::Paid),
         OrderStatus::Canceled => Some(Closed::Canceled),
@@ -31,7 +30,10 @@ fn order_closed(order: &OrderRecord, expires_at: EpochMs, now: EpochMs) -> Optio
 fn next_gateway_order_id(order: &OrderRecord) -> GatewayOrderId {
     let of = |id: &GatewayOrderId| {
         let id = id.clone();
-        order.attempts.iter().filter(move |record| record.gateway_order_id == id)
+        order
+            .attempts
+            .iter()
+            .filter(move |record| record.gateway_order_id == id)
     };
     if let Some(last) = order.attempts.last() {
         let id = &last.gateway_order_id;
@@ -55,7 +57,8 @@ fn judge(order: &OrderRecord, expires_at: EpochMs, claim: &Claim) -> Verdict {
     if claim.amount != order.amount {
         return Verdict::Answer(Claimed::AmountMismatch);
     }
-    let same_key = |record: &&AttemptRecord| record.payment_key.as_ref() == Some(&claim.payment_key);
+    let same_key =
+        |record: &&AttemptRecord| record.payment_key.as_ref() == Some(&claim.payment_key);
     let mut again = false;
     for record in order.attempts.iter().rev().filter(same_key) {
         match record.attempt.status {
@@ -89,7 +92,9 @@ fn judge(order: &OrderRecord, expires_at: EpochMs, claim: &Claim) -> Verdict {
     {
         return Verdict::Answer(Claimed::NewAttemptNeeded);
     }
-    if let Some(ready) = under_id.iter().find(|record| record.attempt.status == AttemptStatus::Ready)
+    if let Some(ready) = under_id
+        .iter()
+        .find(|record| record.attempt.status == AttemptStatus::Ready)
     {
         return Verdict::Take(Box::new((*ready).clone()));
     }
@@ -108,7 +113,9 @@ fn unprocessed(attempt: &Attempt) -> bool {
 
 impl Tables {
     pub(crate) fn open_attempt(&mut self, new: NewAttemptRow) -> Opened {
-        let order = self.order(&new.order_id).filter(|order| order.owner == new.owner);
+        let order = self
+            .order(&new.order_id)
+            .filter(|order| order.owner == new.owner);
         let Some(order) = order else {
             return Opened::Closed(Closed::NotFound);
         };
@@ -128,7 +135,9 @@ impl Tables {
     }
 
     fn expires_at(&self, order: &OrderId) -> EpochMs {
-        self.orders.get(order).map_or(EpochMs(0), |order| order.expires_at)
+        self.orders
+            .get(order)
+            .map_or(EpochMs(0), |order| order.expires_at)
     }
 
     fn insert(

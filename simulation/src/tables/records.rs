@@ -62,7 +62,11 @@ impl Tables {
             .attempts
             .iter()
             .any(|record| record.id != id && record.attempt.counts_as_paid());
-        let late = if another_paid { LateSuccess::Cancel } else { late };
+        let late = if another_paid {
+            LateSuccess::Cancel
+        } else {
+            late
+        };
         let before = stored.attempt;
         let step = self.take_step(&stored, event, late);
         if step.next != before {
@@ -101,8 +105,11 @@ impl Tables {
         if !same(stored) || stored.claimed_at != asked.claimed_at {
             return false;
         }
-        let same_key: Vec<&AttemptRecord> =
-            order.attempts.iter().filter(|record| same(record)).collect();
+        let same_key: Vec<&AttemptRecord> = order
+            .attempts
+            .iter()
+            .filter(|record| same(record))
+            .collect();
         let attempts: Vec<Attempt> = same_key.iter().map(|record| record.attempt).collect();
         let owner = payment::order::owner_of_key(&attempts).map(|index| same_key[index].id);
         if owner == Some(stored.id) {
@@ -152,7 +159,9 @@ impl Tables {
     ) {
         let id = after.id.0;
         if step.pays(before) {
-            self.outbox.entry(format!("order_paid:{id}")).or_insert("order_paid");
+            self.outbox
+                .entry(format!("order_paid:{id}"))
+                .or_insert("order_paid");
         }
         if after.attempt.canceled > before.canceled {
             let kind = match order.status() {
@@ -166,7 +175,9 @@ impl Tables {
             }
         }
         if let Some(alarm) = step.alarm.map(Alarm::as_str) {
-            self.outbox.entry(format!("alarm:{id}:{alarm}")).or_insert("alarm");
+            self.outbox
+                .entry(format!("alarm:{id}:{alarm}"))
+                .or_insert("alarm");
         }
     }
 }

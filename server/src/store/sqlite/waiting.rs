@@ -9,7 +9,8 @@ use super::{Tx, commit, failed};
 use crate::clock::EpochMs;
 use crate::store::{AttemptId, AttemptRecord, Census, StoreError};
 
-/// Attempts about which the gateway is to be asked by `now`, the longest due first.
+/// Attempts about which the gateway is to be asked by `now`, the longest due first. No look is ever set twenty minutes
+/// ahead: one that lies farther was set by a clock that was wrong, and is due.
 pub(super) async fn due(
     db: &SqlitePool,
     now: EpochMs,
@@ -17,7 +18,7 @@ pub(super) async fn due(
 ) -> Result<Vec<AttemptRecord>, StoreError> {
     sqlx::query_as(select_attempts!(
         "due",
-        "WHERE ask_at <= ?1 ORDER BY ask_at LIMIT ?2"
+        "WHERE ask_at <= ?1 OR ask_at > ?1 + 1200000 ORDER BY ask_at LIMIT ?2"
     ))
     .bind(now.0)
     .bind(i64::from(most))
