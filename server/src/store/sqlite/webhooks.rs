@@ -56,7 +56,8 @@ pub(super) async fn due(
         .map_err(|error| failed(doing, error))
 }
 
-/// Ends a look at a webhook; a hint makes its attempt due in the same transaction.
+/// Ends a look at a webhook; a hint makes its attempt due in the same transaction. What another node has ended meanwhile
+/// stays so: a look that found no row is older than one that did.
 pub(super) async fn end(
     mut tx: Tx,
     webhook: i64,
@@ -70,7 +71,8 @@ pub(super) async fn end(
         WebhookEnd::Ignored => ("ignored", None, None),
     };
     sqlx::query(
-        "-- end_webhook\nUPDATE webhooks SET state = ?2, next_at = ?3, attempt_id = ?4, tries = tries + 1 WHERE id = ?1",
+        "-- end_webhook\nUPDATE webhooks SET state = ?2, next_at = ?3, attempt_id = ?4, tries = tries + 1 \
+         WHERE id = ?1 AND next_at IS NOT NULL",
     )
     .bind(webhook)
     .bind(state)
