@@ -19,7 +19,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use crate::idempotency::Idempotency;
-use crate::ledger::{Ledger, PerOperation};
+use crate::ledger::{CallCounts, Ledger, OrderCounts, PerOperation};
 use crate::scenario::Scenario;
 use books::Books;
 pub use call::{Answer, Call, Gateway, NewPayment, Operation, Target};
@@ -107,6 +107,21 @@ impl Engine {
     /// The ledger as it stands.
     pub fn ledger(&self) -> Ledger {
         self.books.snapshot()
+    }
+
+    /// How calls ended so far, without the rest of the ledger, which grows with every order.
+    pub fn calls(&self) -> PerOperation<CallCounts> {
+        self.books.ledger.calls
+    }
+
+    /// What happened to one order.
+    pub fn order(&self, id: &str) -> OrderCounts {
+        self.books
+            .ledger
+            .orders
+            .get(id)
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Starts the counting anew; payments, keys and calls in flight stay.

@@ -136,6 +136,8 @@ pub struct App {
     pub config: Config,
     /// Its clocks.
     pub clock: Clock,
+    /// Its name among the nodes that share the database; a new one at each start.
+    pub node: String,
     /// Its database, for confirms, webhooks and recovery.
     pub store: Arc<dyn Store>,
     /// The same database, for polls.

@@ -16,7 +16,7 @@ use quick_cache::sync::Cache;
 
 use crate::app::App;
 use crate::clock::EpochMs;
-use crate::store::{Owner, StoreError};
+use crate::store::{FeedPosition, Owner, StoreError};
 
 /// How often the feed is read.
 const STEP: Millis = Millis::new(200);
@@ -128,7 +128,7 @@ pub async fn run(app: Arc<App>) {
     let mut position: Option<Position> = None;
     while !app.stopping.is_cancelled() {
         let (began, wall) = (app.clock.now(), app.clock.epoch());
-        match read_on(&app, position).await {
+        match read_on(&app, position.as_ref()).await {
             Ok(reached) => {
                 position = Some(Position {
                     reached,
@@ -153,9 +153,9 @@ pub async fn run(app: Arc<App>) {
 }
 
 /// How far the feed was read, and when, by both clocks: one of them stands still while the machine sleeps.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Position {
-    reached: i64,
+    reached: FeedPosition,
     began: Millis,
     wall: EpochMs,
 }
@@ -168,23 +168,17 @@ impl Position {
 }
 
 /// Reads on from a position and forgets what changed; without one, or after too long a gap, forgets everything.
-async fn read_on(app: &App, position: Option<Position>) -> Result<i64, StoreError> {
-    let recent = position.filter(|position| position.is_recent(app));
-    let Some(Position { mut reached, .. }) = recent else {
+async fn read_on(app: &App, position: Option<&Position>) -> Result<FeedPosition, StoreError> {
+    let Some(position) = position.filter(|position| position.is_recent(app)) else {
         let end = app.store.end_of_changes().await?;
         app.cache.forget_all();
         return Ok(end);
     };
-    loop {
-        let changes = app.store.changes_after(reached).await?;
-        let Some((last, _)) = changes.last() else {
-            return Ok(reached);
-        };
-        reached = *last;
-        for (_, id) in &changes {
-            app.cache.forget(id);
-        }
+    let (changed, reached) = app.store.changes_after(&position.reached).await?;
+    for id in &changed {
+        app.cache.forget(id);
     }
+    Ok(reached)
 }
 
 #[cfg(test)]

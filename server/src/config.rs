@@ -10,10 +10,12 @@ use serde::Deserialize;
 use crate::gateway::circuit::CircuitMode;
 use crate::gateway::secret::Secret;
 
+mod database;
 mod gateways;
 mod settings;
 mod times;
 
+pub use database::DatabaseUrl;
 pub use gateways::GatewaySettings;
 pub use settings::{ResendPolicy, Settings};
 
@@ -63,7 +65,7 @@ pub enum ConfigError {
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The database.
-    pub database_url: String,
+    pub database_url: DatabaseUrl,
     /// Where to listen.
     pub addr: SocketAddr,
     /// Production or development.
@@ -128,7 +130,7 @@ impl Config {
             database_url: given
                 .database_url
                 .clone()
-                .unwrap_or_else(|| "sqlite://jari.db".to_owned()),
+                .unwrap_or_else(|| DatabaseUrl::new("sqlite://jari.db")),
             addr: given
                 .addr
                 .unwrap_or(SocketAddr::from(([127, 0, 0, 1], 3000))),
@@ -184,13 +186,15 @@ fn check_texts(given: &Settings, production: bool) -> Result<(), ConfigError> {
         }
         Some(_) | None => {}
     }
-    // The value stays unsaid: another database's address may hold a password.
     if given
         .database_url
-        .as_deref()
-        .is_some_and(|url| !url.starts_with("sqlite:"))
+        .as_ref()
+        .is_some_and(|url| !url.is_known())
     {
-        return Err(bad("DATABASE_URL", "must begin with sqlite:"));
+        return Err(bad(
+            "DATABASE_URL",
+            "must begin with sqlite: or postgres://",
+        ));
     }
     match &given.secret_key {
         None if production => return Err(ConfigError::Missing("JARI_SECRET_KEY")),

@@ -217,6 +217,7 @@ async fn claim(app: &App, confirm: &Confirm) -> Result<Claimed, StoreError> {
         gateway: first.gateway.name().clone(),
         idempotency_key: random::idempotency_key("confirm"),
         reference: random::attempt_reference(),
+        node: app.node.clone(),
         at: app.clock.epoch(),
     };
     let claimed = app.store.claim(claim).await;

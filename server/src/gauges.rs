@@ -9,7 +9,7 @@ use crate::app::{App, CANCELS, INQUIRIES, Line};
 /// Sets the gauges that are not set where they change.
 pub fn sample(app: &App) {
     for line in &app.lines {
-        of_line(line);
+        of_line(line, app.clock.now());
     }
     app.lanes.sample();
     let after = Millis::new(app.poll_after()).to_duration();
@@ -27,14 +27,17 @@ pub fn sample(app: &App) {
     }
 }
 
-fn of_line(line: &Line) {
+fn of_line(line: &Line, now: Millis) {
     line.breaker.look();
     let gateway = line.gateway.name();
     let set = |name: &'static str, value: f64| {
         gauge!(name, "gateway" => gateway.to_string()).set(value);
     };
     let cap = line.slots.cap();
-    let limit = cap.map_or(f64::INFINITY, |_| f64::from(line.slots.limit()));
+    let limit = cap.map_or(f64::INFINITY, |_| {
+        let lent = line.slots.is_lent_at(now);
+        f64::from(if lent { line.slots.limit() } else { 0 })
+    });
     set("pg_cap", cap.map_or(f64::INFINITY, f64::from));
     set("pg_reserve", f64::from(line.slots.reserve()));
     places(gateway, "confirm", limit);

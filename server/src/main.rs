@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use payment::time::Millis;
 use server::config::{Config, Settings};
 use server::report::{Load, report};
-use server::store::sqlite::SqliteStore;
+use server::store;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
@@ -21,7 +21,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serves; makes and migrates an SQLite file itself.
+    /// Serves; migrates the database itself, and makes an SQLite file.
     Serve(Given),
     /// Migrates the database and ends.
     Migrate(Given),
@@ -87,8 +87,11 @@ async fn main() -> anyhow::Result<()> {
         Command::Serve(given) => serve(given.check()?).await,
         Command::Migrate(given) => {
             let config = given.check()?;
-            let _only = server::serve::only_process(&config.database_url)?;
-            SqliteStore::open(&config.database_url, config.times.database_wait).await?;
+            let url = &config.database_url;
+            let _only = server::serve::only_process(url.expose())?;
+            store::open::open(url, config.times.database_wait, false)
+                .await
+                .with_context(|| format!("migrating {url}"))?;
             Ok(())
         }
         Command::CheckConfig {

@@ -10,8 +10,7 @@ use metrics::gauge;
 use payment::share::reserve_of;
 use payment::time::Millis;
 
-use crate::app::{App, Line};
-use crate::random;
+use crate::app::App;
 use crate::store::{Beat, HeldSlots, StoreError};
 
 /// How long one renewal may take.
@@ -19,39 +18,55 @@ const BEAT_LIMIT: Millis = Millis::from_secs(3);
 /// How often the lease is renewed. A new node's share comes within two of these.
 const BEAT: Millis = Millis::from_secs(1);
 
+/// Takes a place among the nodes, before the first request: a claim of a node without a lease would be taken for a dead
+/// one's.
+///
+/// # Errors
+/// [`StoreError`]; the server must not start then.
+pub async fn join(app: &App) -> Result<(), StoreError> {
+    if !app.store.is_shared() {
+        return Ok(());
+    }
+    // Until a share is granted there is none.
+    for line in &app.lines {
+        line.slots.set_share(0, 0);
+    }
+    beat(app).await
+}
+
 /// Renews the lease until the server stops; with a database of its own there is nothing to divide.
 pub async fn run(app: Arc<App>) {
     if !app.store.is_shared() {
         gauge!("nodes_alive").set(1.0);
         return app.stopping.cancelled().await;
     }
-    divide(&app, &random::secret()).await;
+    divide(&app).await;
 }
 
-async fn divide(app: &App, node: &str) {
-    let mut renewed = None;
+async fn divide(app: &App) {
     loop {
-        let began = app.clock.now();
-        // A database that does not answer must not keep us from seeing that our lease runs out.
-        let beat = beat(app, node, renewed);
-        match tokio::time::timeout(BEAT_LIMIT.to_duration(), beat).await {
-            Ok(Ok(())) => renewed = Some(began),
+        // A database that does not answer must not keep the next renewal from being tried.
+        match tokio::time::timeout(BEAT_LIMIT.to_duration(), beat(app)).await {
+            Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "the node's lease could not be renewed"
             ),
             Err(_) => tracing::warn!("the node's lease could not be renewed in time"),
         }
-        // A stopping node keeps its slots until its calls have ended.
-        if app.stopping.is_cancelled() && app.tracker.is_empty() {
-            break;
+        tokio::select! {
+            // In this order, so that a simulated run repeats exactly.
+            biased;
+            () = tokio::time::sleep(BEAT.to_duration()) => {}
+            // The server has stopped and all its calls have ended: the others may have its share at once. Until then a
+            // stopping node keeps it.
+            () = app.tracker.wait() => break,
         }
-        tokio::time::sleep(BEAT.to_duration()).await;
     }
     for line in &app.lines {
         line.slots.set_share(0, 0);
     }
-    if let Err(error) = app.store.leave(node).await {
+    if let Err(error) = app.store.leave(&app.node).await {
         tracing::warn!(
             error = &error as &dyn std::error::Error,
             "the node's lease ends by itself"
@@ -59,21 +74,20 @@ async fn divide(app: &App, node: &str) {
     }
 }
 
-/// Renews the lease once and takes the share that was granted. `renewed` is when the lease was renewed last.
-async fn beat(app: &App, node: &str, renewed: Option<Millis>) -> Result<(), StoreError> {
-    let began = app.clock.now();
-    let held = |line: &Arc<Line>| {
+/// Renews the lease once and takes the share that was granted.
+async fn beat(app: &App) -> Result<(), StoreError> {
+    let held = |line: &Arc<crate::app::Line>| {
         Some(HeldSlots {
             gateway: line.gateway.name().clone(),
             cap: line.slots.cap()?,
-            // What may be in flight until the answer to this beat: others grow only by what we are known to have given
-            // up already.
-            in_use: renewed.map_or(0, |_| line.slots.limit().max(line.slots.in_flight())),
+            // What may be in flight until the answer to this beat: others grow only by what is known to be given up.
+            in_use: line.slots.limit().max(line.slots.in_flight()),
         })
     };
     let lease = app.lines.iter().map(|line| line.times.node_lease).max();
+    let began = app.clock.now();
     let beat = Beat {
-        node: node.to_owned(),
+        node: app.node.clone(),
         at: app.clock.epoch(),
         lease: lease.unwrap_or_default(),
         slots: app.lines.iter().filter_map(held).collect(),
@@ -84,9 +98,9 @@ async fn beat(app: &App, node: &str, renewed: Option<Millis>) -> Result<(), Stor
             let cap = line.slots.cap().unwrap_or(0);
             let reserve = reserve_of(line.times.reserve, cap, granted.slots);
             line.slots.set_share(granted.slots, reserve);
-            // A call that is begun at the last moment still ends within the lease.
+            // A call that begins later could outlast the lease, should this have been its last renewal.
             let safe = line.times.node_lease.less(line.times.pg_timeout);
-            line.slots.set_valid_until(began.plus(safe));
+            line.slots.lend_until(began.plus(safe));
         }
     }
     Ok(())

@@ -8,10 +8,9 @@ use payment::time::Millis;
 
 use crate::app::{App, Working};
 use crate::changes;
-use crate::clock::EpochMs;
 use crate::metrics;
 use crate::resolve;
-use crate::store::{AttemptRecord, Evidence, StoreError};
+use crate::store::{AttemptId, AttemptRecord, Evidence, StoreError};
 
 /// How often the worker looks without being woken.
 const TICK: Millis = Millis::from_secs(1);
@@ -29,28 +28,29 @@ const WORK_MARGIN: Millis = Millis::from_secs(30);
 /// How long a look that the database failed keeps its place, so that it is not repeated at once.
 const FAULT_PAUSE: Millis = Millis::from_secs(1);
 
-/// Makes unknown what an earlier incarnation left approving: it died after the claim and nobody can tell how far it came.
-/// Every attempt that waits gets its next look.
+/// Makes unknown what dead nodes left approving, this one's earlier incarnation among them: they died after the claim and
+/// nobody can tell how far they came. Every attempt that waits gets its next look.
 ///
 /// # Errors
 /// [`StoreError`]; the server must not start then.
 pub async fn interrupt(app: &App) -> Result<usize, StoreError> {
-    let left = interrupt_before(app, EpochMs(i64::MAX)).await?;
     let now = app.clock.epoch();
+    let dead = app.store.approving_of_dead_nodes(&app.node, now).await?;
+    make_unknown(app, &dead).await?;
     app.store.rearm(now).await?;
     metrics::census(app.store.census().await?, now);
-    Ok(left)
+    Ok(dead.len())
 }
 
-async fn interrupt_before(app: &App, before: EpochMs) -> Result<usize, StoreError> {
-    let mut left = app.store.approving_since(before).await?;
-    left.retain(|id| !app.working.holds(*id));
-    for id in &left {
+async fn make_unknown(app: &App, left: &[AttemptId]) -> Result<(), StoreError> {
+    // What this process is working on is alive, whatever a clock or a lease says.
+    let left = left.iter().filter(|id| !app.working.holds(**id));
+    for id in left {
         app.store
             .record(*id, Event::Interrupted, evidence("start", app), app.late())
             .await?;
     }
-    Ok(left.len())
+    Ok(())
 }
 
 fn evidence(source: &'static str, app: &App) -> Evidence {
@@ -115,8 +115,9 @@ async fn round(app: &Arc<App>, asking: &Working, rounds: &mut Rounds) -> Result<
     }
     if app.clock.now() >= rounds.feed_swept.plus(FEED_SWEEP) {
         rounds.feed_swept = app.clock.now();
-        let before = app.clock.epoch().minus(changes::KEPT);
-        app.store.sweep_changes(before).await?;
+        app.store
+            .sweep_changes(changes::KEPT, app.clock.epoch())
+            .await?;
     }
     Ok(())
 }
@@ -130,7 +131,8 @@ async fn sweep(app: &App) -> Result<(), StoreError> {
             .await?;
     }
     app.store.lapse_orders(now).await?;
-    // A claim whose work died without the process: its commit's answer was lost, or it panicked.
+    let mut left = app.store.approving_of_dead_nodes(&app.node, now).await?;
+    // A claim whose work died without its node: its commit's answer was lost, or it panicked.
     let times = app.config.times;
     // A resend has a gateway timeout of its own.
     let longest = times
@@ -138,11 +140,8 @@ async fn sweep(app: &App) -> Result<(), StoreError> {
         .times(2)
         .plus(times.database_wait.times(2))
         .plus(WORK_MARGIN);
-    let before = EpochMs(
-        now.0
-            .saturating_sub(i64::try_from(longest.get()).unwrap_or(i64::MAX)),
-    );
-    interrupt_before(app, before).await?;
+    left.extend(app.store.approving_since(now.minus(longest)).await?);
+    make_unknown(app, &left).await?;
     metrics::census(app.store.census().await?, now);
     Ok(())
 }

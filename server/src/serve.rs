@@ -8,7 +8,6 @@ use anyhow::Context as _;
 use axum_extra::extract::cookie::Key;
 use leptos::config::LeptosOptions;
 use metrics_exporter_prometheus::PrometheusHandle;
-use payment::time::Millis;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -25,9 +24,9 @@ use crate::lanes::Lanes;
 use crate::metrics;
 use crate::pressure::Pressure;
 use crate::random;
-use crate::store::Store;
-use crate::store::sqlite::{self, SqliteStore};
-use crate::{changes, gauges, inbox, nodes, pressure, recovery};
+use crate::store::open::Stores;
+use crate::store::sqlite;
+use crate::{changes, gauges, inbox, nodes, pressure, recovery, store};
 
 /// Runs a server until `stop` is cancelled, then drains it.
 ///
@@ -41,12 +40,15 @@ pub async fn run(
     let addr = config.addr;
     let drain = config.drain.to_duration();
     // Before anything is opened: a newer program started by mistake must not migrate the database under the running one.
-    let _only = only_process(&config.database_url)?;
+    let _only = only_process(config.database_url.expose())?;
     let app = open(config, stop.clone()).await?;
     // The address first: a second server started by mistake must not take over the first one's attempts.
     let listener = TcpListener::bind(addr)
         .await
         .with_context(|| format!("listening on {addr}"))?;
+    nodes::join(&app)
+        .await
+        .context("taking a place among the nodes")?;
     let interrupted = recovery::interrupt(&app)
         .await
         .context("taking over what was interrupted")?;
@@ -62,8 +64,8 @@ pub async fn run(
         tokio::spawn(keep_running("inbox", Arc::clone(&app), inbox::run)),
         tokio::spawn(keep_running("changes", Arc::clone(&app), changes::run)),
         tokio::spawn(keep_running("pressure", Arc::clone(&app), pressure::run)),
-        tokio::spawn(keep_running("nodes", Arc::clone(&app), nodes::run)),
     ];
+    let place = tokio::spawn(keep_running("nodes", Arc::clone(&app), nodes::run));
     let upkeep = web
         .metrics
         .clone()
@@ -71,10 +73,12 @@ pub async fn run(
     accept::serve(listener, router(web), app.clock, stop, drain).await;
     // Sent calls may still be in flight with nobody waiting for them: their outcomes are recorded before we leave.
     app.tracker.close();
-    if tokio::time::timeout(drain, app.tracker.wait())
-        .await
-        .is_err()
-    {
+    let drained = tokio::time::timeout(drain, app.tracker.wait()).await;
+    if drained.is_ok() {
+        // It leaves at most a beat and a database wait later; a place that is kept ends with its lease.
+        let leaving = app.config.times.database_wait.times(3).to_duration();
+        let _ = tokio::time::timeout(leaving, place).await;
+    } else {
         tracing::warn!(left = app.tracker.len(), "left to the next start");
     }
     for worker in workers {
@@ -141,31 +145,16 @@ async fn upkeep(app: Arc<App>, handle: PrometheusHandle) {
 /// # Errors
 /// When one of them cannot be opened.
 pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result<Arc<App>> {
-    let store = SqliteStore::open(&config.database_url, config.times.database_wait)
-        .await
-        .with_context(|| format!("opening {}", config.database_url))?;
+    let lanes = config.lanes == Switch::On;
+    let url = &config.database_url;
+    let opened = store::open::open(url, config.times.database_wait, lanes).await;
+    let Stores { core, polls, reads } = opened.with_context(|| format!("opening {url}"))?;
     let clock = Clock::new();
     let lines = config
         .gateways
         .iter()
         .map(|gateway| line(gateway, &config, clock))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let lanes = config.lanes == Switch::On;
-    let (polls, reads) = if lanes {
-        (store.beside("polls").await, store.beside("reads").await)
-    } else {
-        (Ok(store.clone()), Ok(store.clone()))
-    };
-    let polls: Arc<dyn Store> = Arc::new(polls.context("opening the database for polls")?);
-    let reads: Arc<dyn Store> = Arc::new(reads.context("opening the database for reads")?);
-    let store: Arc<dyn Store> = Arc::new(store);
-    if store.is_shared() {
-        // Until a share of the cap is granted there is none.
-        for line in &lines {
-            line.slots.set_valid_until(Millis::ZERO);
-            line.slots.set_share(0, 0);
-        }
-    }
     Ok(Arc::new(App {
         lanes: Lanes::new(lanes, config.times.cap),
         pressure: Pressure::default(),
@@ -173,7 +162,8 @@ pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result
         cache: OrderCache::default(),
         config,
         clock,
-        store,
+        node: random::secret(),
+        store: core,
         polls,
         reads,
         lines,

@@ -15,6 +15,9 @@ use payment::time::Millis;
 
 use crate::clock::EpochMs;
 
+pub mod open;
+pub mod postgres;
+pub mod sql;
 pub mod sqlite;
 
 /// A fault of the database.
@@ -86,7 +89,9 @@ pub struct OrderRecord {
     pub amount: Won,
     /// When it was made.
     pub created_at: EpochMs,
-    /// Whether its time to be paid is over.
+    /// Until when it can be paid.
+    pub expires_at: EpochMs,
+    /// Whether it was ended for that.
     pub lapsed: bool,
     /// Its attempts, oldest first.
     pub attempts: Vec<AttemptRecord>,
@@ -226,6 +231,8 @@ pub struct Claim {
     pub idempotency_key: IdempotencyKey,
     /// For a new attempt.
     pub reference: AttemptReference,
+    /// Which node will send it.
+    pub node: String,
     /// Now.
     pub at: EpochMs,
 }
@@ -392,12 +399,16 @@ pub struct Census {
     pub webhooks_waiting: u64,
 }
 
+/// How far the change feed was read; only the store reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedPosition(pub String);
+
 /// What a node says of itself as it renews its lease.
 #[derive(Debug, Clone)]
 pub struct Beat {
     /// The node.
     pub node: String,
-    /// Now.
+    /// Now; a database with a clock of its own goes by that one.
     pub at: EpochMs,
     /// For how long its slots stay its own.
     pub lease: Millis,
@@ -522,6 +533,13 @@ pub trait Store: Send + Sync {
     ) -> Result<IdempotencyKey, StoreError>;
     /// Attempts that have been approving since before a moment: nobody works on them any more.
     async fn approving_since(&self, before: EpochMs) -> Result<Vec<AttemptId>, StoreError>;
+    /// Attempts that are approving and were claimed by a node that is dead: one whose lease is over, or where one process
+    /// owns the database any but `own`.
+    async fn approving_of_dead_nodes(
+        &self,
+        own: &str,
+        now: EpochMs,
+    ) -> Result<Vec<AttemptId>, StoreError>;
     /// Ready attempts whose window has closed.
     async fn lapsed_windows(&self, now: EpochMs, most: u32) -> Result<Vec<AttemptId>, StoreError>;
     /// Ends the pending orders whose time is over and that have no open attempt; returns how many.
@@ -539,12 +557,16 @@ pub trait Store: Send + Sync {
         now: EpochMs,
     ) -> Result<(), StoreError>;
 
-    /// The changes of orders after a position, oldest first; at most a batch, so read on until there is none.
-    async fn changes_after(&self, position: i64) -> Result<Vec<(i64, OrderId)>, StoreError>;
+    /// The orders that changed after a position, and the position to read on from. No change that is ever committed is
+    /// left out, and what changed before the position was returned can be read by whoever reads it now.
+    async fn changes_after(
+        &self,
+        position: &FeedPosition,
+    ) -> Result<(Vec<OrderId>, FeedPosition), StoreError>;
     /// The position of the newest change.
-    async fn end_of_changes(&self) -> Result<i64, StoreError>;
-    /// Drops changes from before a moment.
-    async fn sweep_changes(&self, before: EpochMs) -> Result<(), StoreError>;
+    async fn end_of_changes(&self) -> Result<FeedPosition, StoreError>;
+    /// Drops the changes that were kept this long.
+    async fn sweep_changes(&self, kept: Millis, now: EpochMs) -> Result<(), StoreError>;
 
     /// Whether several nodes may share this database.
     fn is_shared(&self) -> bool;

@@ -74,7 +74,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "nextest",
         what: "the Rust tests pass",
-        needs: &[Tool::Nextest],
+        needs: &[Tool::Nextest, Tool::Postgres],
         run: nextest,
     },
     Step {

@@ -23,6 +23,7 @@ pub(crate) enum Tool {
     CargoLeptos,
     WasmBindgen,
     Nextest,
+    Postgres,
     Machete,
     NpmPackages,
     Chromium,
@@ -37,6 +38,7 @@ pub(crate) const ALL: &[Tool] = &[
     Tool::CargoLeptos,
     Tool::WasmBindgen,
     Tool::Nextest,
+    Tool::Postgres,
     Tool::Machete,
     Tool::NpmPackages,
     Tool::Chromium,
@@ -80,6 +82,7 @@ impl Tool {
             ),
             // Any nextest runs our tests alike; the version is only what we install.
             Self::Nextest => process::answer(&mut repo.cargo(&["nextest", "--version"])).is_some(),
+            Self::Postgres => postgres_is_there(repo),
             Self::Machete => says(repo, "cargo", &["machete", "--version"], CARGO_MACHETE),
             Self::NpmPackages => npm_packages_are_there(repo)?,
             Self::Chromium => chromium(repo).is_some(),
@@ -121,6 +124,7 @@ impl Tool {
                 arguments: &["--locked"],
                 takes: "1 minute",
             }),
+            Self::Postgres => Source::Apt("postgresql"),
             Self::NpmPackages => Source::Npm,
             Self::Chromium => Source::Apt("chromium"),
             Self::KoreanFont => Source::Apt("fonts-noto-cjk"),
@@ -184,6 +188,13 @@ fn npm_packages_are_there(repo: &Repo) -> Result<bool> {
     let wanted = fs::read(repo.end2end().join("package-lock.json"))
         .context("cannot read end2end/package-lock.json")?;
     Ok(fs::read(installed_lock(repo)).is_ok_and(|installed| installed == wanted))
+}
+
+/// The server's programs, in the search path or where Debian keeps them: the tests start one of their own.
+fn postgres_is_there(repo: &Repo) -> bool {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
+    let mut kept = versions.flatten().map(|version| version.path());
+    repo.which("initdb").is_some() || kept.any(|version| version.join("bin/initdb").is_file())
 }
 
 /// Without one the Korean texts are rows of boxes. Only Linux may lack one.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::engine::{Gateway, NewPayment};
-use crate::ledger::Ledger;
+use crate::ledger::{CallCounts, Ledger, OrderCounts, PerOperation};
 use crate::scenario::Scenario;
 use crate::serve::Shared;
 
@@ -23,6 +23,8 @@ pub(super) fn router() -> Router<Arc<Shared>> {
         .route("/_control/payments", post(authenticate))
         .route("/_control/scenario", get(scenario).put(set_scenario))
         .route("/_control/ledger", get(ledger).delete(reset_ledger))
+        .route("/_control/ledger/calls", get(calls))
+        .route("/_control/ledger/orders/{order}", get(order))
         .route("/_control/webhooks", post(send_webhook))
 }
 
@@ -102,6 +104,14 @@ async fn set_scenario(
 
 async fn ledger(State(shared): State<Arc<Shared>>) -> Json<Ledger> {
     Json(shared.engine(|engine, _| engine.ledger()))
+}
+
+async fn calls(State(shared): State<Arc<Shared>>) -> Json<PerOperation<CallCounts>> {
+    Json(shared.engine(|engine, _| engine.calls()))
+}
+
+async fn order(State(shared): State<Arc<Shared>>, Path(id): Path<String>) -> Json<OrderCounts> {
+    Json(shared.engine(|engine, _| engine.order(&id)))
 }
 
 async fn reset_ledger(State(shared): State<Arc<Shared>>) -> StatusCode {

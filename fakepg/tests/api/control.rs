@@ -138,3 +138,20 @@ async fn health_tells_whether_the_wire_is_up_even_when_it_is_not() {
     let health = read(shop.http.get(&url)).await.expect("an answer").json();
     assert_eq!(health, json!({"status": "ok", "up": false}));
 }
+
+#[tokio::test]
+async fn the_counts_and_one_order_can_be_had_without_the_whole_ledger() {
+    let shop = Shop::open().await;
+    let payment_key = shop.pg.authenticate("order_1", 1_000);
+    shop.keyed(&payment_key, "order_1", "k1")
+        .await
+        .expect("an answer");
+    let part = async |path: &str| {
+        let url = format!("{}/_control/ledger{path}", shop.pg.url());
+        read(shop.http.get(url)).await.expect("an answer").json()
+    };
+    let whole = part("").await;
+    assert_eq!(part("/calls").await, whole["calls"]);
+    assert_eq!(part("/orders/order_1").await, whole["orders"]["order_1"]);
+    assert_eq!(part("/orders/none").await["confirms"], 0);
+}

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use payment::resend::Policy;
 use serde::Deserialize;
 
-use super::{Environment, Switch};
+use super::{DatabaseUrl, Environment, Switch};
 use crate::gateway::circuit::CircuitMode;
 use crate::gateway::secret::Secret;
 
@@ -37,9 +37,9 @@ impl From<ResendPolicy> for Policy {
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub struct Settings {
-    /// `sqlite://FILE`; made and migrated when it is not there [default: sqlite://jari.db]
+    /// `sqlite://FILE`, made when it is not there, or for several nodes `postgres://…` [default: sqlite://jari.db]
     #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
-    pub database_url: Option<String>,
+    pub database_url: Option<DatabaseUrl>,
     /// Where to listen [default: 127.0.0.1:3000]
     #[arg(long, env = "JARI_ADDR")]
     pub addr: Option<SocketAddr>,
@@ -82,6 +82,9 @@ pub struct Settings {
     /// For a database connection or the writer, ms [default: 2000]
     #[arg(long, env = "JARI_DATABASE_WAIT_MS")]
     pub database_wait_ms: Option<u64>,
+    /// How long a node's share of the cap outlives it, ms [default: the gateway timeout + 5000, at least 65000]
+    #[arg(long, env = "JARI_NODE_LEASE_MS")]
+    pub node_lease_ms: Option<u64>,
     /// How long after authentication the gateway accepts a confirm, ms [default: 600000]
     #[arg(long, env = "JARI_PG_CONFIRM_WINDOW_MS")]
     pub pg_confirm_window_ms: Option<u64>,
@@ -153,7 +156,7 @@ impl Settings {
     pub fn or(self, weaker: Self) -> Self {
         let strong = self;
         or!(strong, weaker: database_url, addr, env, public_url, gateways, fake_pg, fakepg_url, pg_cap, pg_reserve,
-            pg_timeout_ms, pg_connect_timeout_ms, response_wait_ms, poll_interval_ms, poll_count, database_wait_ms,
+            pg_timeout_ms, pg_connect_timeout_ms, response_wait_ms, poll_interval_ms, poll_count, database_wait_ms, node_lease_ms,
             pg_confirm_window_ms, pg_authentication_window_ms, order_ttl_ms, deadline_check, resend,
             resend_ratio, circuit, lanes, rate_limits, lab_workers, trusted_proxies, secret_key,
             toss_client_key, toss_secret_key, toss_secret_key_file, toss_url, toss_window_url, site_root, drain_ms)

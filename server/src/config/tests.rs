@@ -105,16 +105,35 @@ fn an_address_that_no_shopper_could_use_is_refused_and_a_password_never_repeated
             "{url}"
         );
     }
-    let url = "postgres://jari:hunter2@db/jari".to_owned();
-    let settings = Settings {
-        database_url: Some(url),
+    let with = |url| Settings {
+        database_url: Some(DatabaseUrl::new(url)),
         ..development()
     };
+    let unknown = with("mysql://jari:hunter2@db/jari");
+    assert!(!format!("{unknown:?}").contains("hunter2"));
+    let told = Config::check(unknown).unwrap_err().to_string();
+    assert!(!told.contains("hunter2"), "{told}");
+    let config = Config::check(with("postgres://jari:hunter2@db/jari")).unwrap();
+    assert!(!format!("{config:?}").contains("hunter2"));
+    assert_eq!(config.database_url.to_string(), "postgres://***@db/jari");
+}
+
+#[test]
+fn a_nodes_lease_outlasts_the_calls_that_the_gateway_still_works_on() {
+    let lease = |node_lease_ms| {
+        let settings = Settings {
+            node_lease_ms,
+            pg_timeout_ms: Some(2_000),
+            ..development()
+        };
+        Config::check(settings).map(|config| config.times.node_lease)
+    };
+    assert_eq!(lease(None).unwrap(), Times::DEFAULT.node_lease);
+    assert_eq!(lease(Some(7_000)).unwrap(), Millis::new(7_000));
+    let told = lease(Some(6_999)).unwrap_err().to_string();
     assert!(
-        !Config::check(settings)
-            .unwrap_err()
-            .to_string()
-            .contains("hunter2")
+        told.contains("6999 ms") && told.contains("2000 ms"),
+        "{told}"
     );
 }
 

@@ -36,9 +36,12 @@ pub(super) fn times(given: &Settings) -> Result<Times, ConfigError> {
             cap.map_or(0, Times::reserve_for)
                 .min(cap.map_or(0, |cap| cap - 1)),
         ),
-        node_lease: shipped
-            .node_lease
-            .max(pg_timeout.plus(Millis::from_secs(5))),
+        node_lease: given.node_lease_ms.map_or(
+            shipped
+                .node_lease
+                .max(pg_timeout.plus(Millis::from_secs(5))),
+            Millis::new,
+        ),
         confirm_window: ms(given.pg_confirm_window_ms, shipped.confirm_window),
         authentication_window: ms(
             given.pg_authentication_window_ms,

@@ -43,7 +43,8 @@ pub(super) fn admit(app: &App, line: &Line, deadline: Deadline) -> Result<Admitt
         return Err(NotSent::Deadline);
     }
     let pass = line.breaker.try_pass().ok_or(NotSent::Circuit)?;
-    let slot = line.slots.try_take(app.clock.now()).ok_or(NotSent::Cap)?;
+    let slot = line.slots.try_take_at(app.clock.now(), 0);
+    let slot = slot.ok_or(NotSent::Cap)?;
     Ok(Admitted { slot, pass })
 }
 
@@ -114,7 +115,7 @@ async fn admit_again(app: &App, line: &Line, leaves: Millis) -> Result<Admitted,
     let pass = line.breaker.try_pass().ok_or(Decision::Circuit)?;
     let needed = policy.slots_needed(line.slots.reserve());
     // The slot first: what the ratio counts in must then be sent.
-    let slot = line.slots.try_take_leaving(needed, app.clock.now());
+    let slot = line.slots.try_take_at(app.clock.now(), needed);
     let slot = slot.ok_or(Decision::NoFreeSlots)?;
     if !line.ratio().try_resend(app.clock.now()) {
         return Err(Decision::Ratio);

@@ -21,8 +21,8 @@ struct Shared {
     limit: AtomicU32,
     /// How many slots must be free as a resend takes one.
     reserve: AtomicU32,
-    /// Until when the share may be used, by the process's monotonic clock, ms; `u64::MAX` where nothing is shared.
-    valid_until: AtomicU64,
+    /// Until when the share may be used, by the process's clock; `u64::MAX` for ever.
+    lent_until: AtomicU64,
     in_flight: AtomicU32,
     peak: AtomicU32,
 }
@@ -43,7 +43,7 @@ impl Slots {
                 cap,
                 limit: AtomicU32::new(cap.unwrap_or(u32::MAX)),
                 reserve: AtomicU32::new(reserve),
-                valid_until: AtomicU64::new(u64::MAX),
+                lent_until: AtomicU64::new(u64::MAX),
                 in_flight: AtomicU32::new(0),
                 peak: AtomicU32::new(0),
             }),
@@ -51,17 +51,14 @@ impl Slots {
     }
 
     /// Takes a slot for a first send; `None` at once when all are taken.
-    pub fn try_take(&self, now: Millis) -> Option<Slot> {
-        self.try_take_leaving(0, now)
+    pub fn try_take(&self) -> Option<Slot> {
+        self.try_take_leaving(0)
     }
 
     /// Takes a slot for a resend, only if at least `reserve` slots are free at that moment (the one taken included).
     ///
     /// Test and take are one atomic step, so two resends can never both count on the same free slots.
-    pub fn try_take_leaving(&self, reserve: u32, now: Millis) -> Option<Slot> {
-        if !self.is_valid(now) {
-            return None;
-        }
+    pub fn try_take_leaving(&self, reserve: u32) -> Option<Slot> {
         let shared = &self.shared;
         // Without a reserve the slot itself must still be free.
         let needed = reserve.max(1);
@@ -76,6 +73,25 @@ impl Slots {
         Some(Slot {
             shared: Arc::clone(shared),
         })
+    }
+
+    /// Takes a slot as [`Slots::try_take_leaving`] does, while this node's share is its own: a process that stood still
+    /// must not use at its first step what others may have by now.
+    pub fn try_take_at(&self, now: Millis, reserve: u32) -> Option<Slot> {
+        self.is_lent_at(now)
+            .then(|| self.try_take_leaving(reserve))
+            .flatten()
+    }
+
+    /// Whether this node's share is its own.
+    #[must_use]
+    pub fn is_lent_at(&self, now: Millis) -> bool {
+        now.get() < self.shared.lent_until.load(Ordering::Acquire)
+    }
+
+    /// Until when this node's share may be used, by the process's clock.
+    pub fn lend_until(&self, until: Millis) {
+        self.shared.lent_until.store(until.get(), Ordering::Release);
     }
 
     /// How many slots are taken now.
@@ -115,20 +131,6 @@ impl Slots {
             self.shared.limit.store(limit.min(cap), Ordering::Release);
         }
     }
-
-    /// Until when the share may be used. Checked as a slot is taken, so that a process which was frozen, or whose lease
-    /// could not be renewed, takes none of what others may have by now.
-    pub fn set_valid_until(&self, until: Millis) {
-        self.shared
-            .valid_until
-            .store(until.get(), Ordering::Release);
-    }
-
-    /// Whether the share may be used at `now`.
-    #[must_use]
-    pub fn is_valid(&self, now: Millis) -> bool {
-        now.get() < self.shared.valid_until.load(Ordering::Acquire)
-    }
 }
 
 impl Drop for Slot {
@@ -144,18 +146,16 @@ mod tests {
 
     use super::*;
 
-    const NOW: Millis = Millis::ZERO;
-
     #[test]
     fn a_full_cap_refuses_at_once_and_a_dropped_slot_is_free_again() {
         let slots = Slots::new(Some(2), 1);
-        let first = slots.try_take(NOW).unwrap();
-        let second = slots.try_take(NOW).unwrap();
-        assert!(slots.try_take(NOW).is_none());
+        let first = slots.try_take().unwrap();
+        let second = slots.try_take().unwrap();
+        assert!(slots.try_take().is_none());
         assert_eq!((slots.in_flight(), slots.peak()), (2, 2));
         drop(first);
         assert_eq!(slots.in_flight(), 1);
-        let third = slots.try_take(NOW);
+        let third = slots.try_take();
         assert!(third.is_some());
         drop((second, third));
         assert_eq!((slots.in_flight(), slots.peak()), (0, 2));
@@ -164,55 +164,59 @@ mod tests {
     #[test]
     fn a_resend_needs_the_reserve_free_and_a_first_send_does_not() {
         let slots = Slots::new(Some(5), 4);
-        let _first = slots.try_take(NOW).unwrap();
+        let _first = slots.try_take().unwrap();
         // Four are free: exactly the reserve.
-        let resend = slots.try_take_leaving(4, NOW);
+        let resend = slots.try_take_leaving(4);
         assert!(resend.is_some());
-        assert!(slots.try_take_leaving(4, NOW).is_none());
-        assert!(slots.try_take(NOW).is_some());
+        assert!(slots.try_take_leaving(4).is_none());
+        assert!(slots.try_take().is_some());
         drop(resend);
-        assert!(slots.try_take_leaving(4, NOW).is_some());
+        assert!(slots.try_take_leaving(4).is_some());
     }
 
     #[test]
     fn no_reserve_never_means_more_than_the_cap_and_no_slots_means_none() {
-        assert!(Slots::new(Some(0), 0).try_take_leaving(0, NOW).is_none());
+        assert!(Slots::new(Some(0), 0).try_take_leaving(0).is_none());
         let slots = Slots::new(Some(1), 0);
-        let _only = slots.try_take_leaving(0, NOW).unwrap();
-        assert!(slots.try_take_leaving(0, NOW).is_none());
+        let _only = slots.try_take_leaving(0).unwrap();
+        assert!(slots.try_take_leaving(0).is_none());
     }
 
     #[test]
     fn a_share_that_shrinks_refuses_until_enough_has_ended_and_never_exceeds_the_cap() {
         let slots = Slots::new(Some(4), 1);
-        let mut taken: Vec<_> = (0..4).map(|_| slots.try_take(NOW).unwrap()).collect();
+        let mut taken: Vec<_> = (0..4).map(|_| slots.try_take().unwrap()).collect();
         slots.set_share(2, 1);
-        assert!(slots.try_take(NOW).is_none());
+        assert!(slots.try_take().is_none());
         taken.truncate(2);
-        assert!(slots.try_take(NOW).is_none(), "two of two are taken");
+        assert!(slots.try_take().is_none(), "two of two are taken");
         taken.truncate(1);
-        taken.push(slots.try_take(NOW).unwrap());
+        taken.push(slots.try_take().unwrap());
         slots.set_share(9, 1);
         assert_eq!((slots.limit(), slots.cap()), (4, Some(4)));
         slots.set_share(0, 0);
         taken.clear();
-        assert!(slots.try_take(NOW).is_none());
+        assert!(slots.try_take().is_none());
     }
 
     #[test]
-    fn a_share_that_is_not_valid_any_more_gives_nothing() {
+    fn a_share_is_not_used_after_its_time() {
         let slots = Slots::new(Some(4), 1);
-        slots.set_valid_until(Millis::new(100));
-        assert!(slots.try_take(Millis::new(99)).is_some());
-        assert!(slots.try_take(Millis::new(100)).is_none());
-        assert!(slots.try_take_leaving(1, Millis::new(100)).is_none());
+        assert!(slots.try_take_at(Millis::new(u64::MAX - 1), 0).is_some());
+        slots.lend_until(Millis::new(5_000));
+        let first = slots.try_take_at(Millis::new(4_999), 0);
+        assert!(first.is_some());
+        assert!(slots.try_take_at(Millis::new(5_000), 0).is_none());
+        slots.lend_until(Millis::new(6_000));
+        assert!(slots.try_take_at(Millis::new(5_000), 3).is_some());
+        assert!(slots.try_take_at(Millis::new(5_000), 4).is_none());
     }
 
     #[test]
     fn without_a_cap_everything_is_counted_and_nothing_refused() {
         let slots = Slots::new(None, 0);
         let taken: Vec<_> = (0..1_000)
-            .map(|_| slots.try_take_leaving(100, NOW).unwrap())
+            .map(|_| slots.try_take_leaving(100).unwrap())
             .collect();
         assert_eq!((slots.cap(), slots.in_flight()), (None, 1_000));
         drop(taken);
@@ -235,7 +239,7 @@ mod tests {
                         let mut granted = 0;
                         for round in 0..2_000 {
                             let reserve = u32::try_from((worker + round) % 3).unwrap();
-                            if let Some(slot) = slots.try_take_leaving(reserve, NOW) {
+                            if let Some(slot) = slots.try_take_leaving(reserve) {
                                 // Counted apart from the slots, so that they cannot vouch for themselves.
                                 let now = holding.fetch_add(1, Ordering::SeqCst) + 1;
                                 assert!(now <= CAP, "{now} slots were held at once");
@@ -257,8 +261,8 @@ mod tests {
         assert!(granted > 0);
         assert!(slots.peak() <= CAP);
         assert_eq!(slots.in_flight(), 0);
-        let all: Vec<_> = (0..CAP).map(|_| slots.try_take(NOW).unwrap()).collect();
-        assert!(slots.try_take(NOW).is_none());
+        let all: Vec<_> = (0..CAP).map(|_| slots.try_take().unwrap()).collect();
+        assert!(slots.try_take().is_none());
         drop(all);
     }
 }

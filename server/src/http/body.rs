@@ -25,7 +25,7 @@ pub(super) struct Json<T>(pub(super) T);
 impl<T: DeserializeOwned> FromRequest<Web> for Json<T> {
     type Rejection = Refusal;
 
-    async fn from_request(request: Request, web: &Web) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, _: &Web) -> Result<Self, Refusal> {
         let json = request
             .headers()
             .get(header::CONTENT_TYPE)
@@ -39,7 +39,7 @@ impl<T: DeserializeOwned> FromRequest<Web> for Json<T> {
         if !json {
             return Err(Refusal::new(ProblemCode::UnsupportedMediaType));
         }
-        let bytes = read(request, web).await?;
+        let bytes = within_limits(request.into_body()).await?;
         // The parser's own words name fields and positions, never values of ours.
         serde_json::from_slice(&bytes)
             .map(Self)
@@ -82,14 +82,4 @@ pub(super) async fn within_limits(body: Body) -> Result<Bytes, Refusal> {
             Refusal::new(ProblemCode::InvalidRequest).with("the body did not arrive whole")
         }
     })
-}
-
-/// The whole body, within the limit.
-pub(super) async fn read(request: Request, web: &Web) -> Result<Bytes, Refusal> {
-    Bytes::from_request(request, web)
-        .await
-        .map_err(|rejection| match rejection.into_response().status() {
-            StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(ProblemCode::BodyTooLarge),
-            _ => Refusal::new(ProblemCode::InvalidRequest).with("the body did not arrive whole"),
-        })
 }

@@ -1,5 +1,6 @@
 //! Development only: the switches of the fake gateway, and its truth. In production none of this is mounted.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use app::data::Panel;
@@ -128,12 +129,17 @@ async fn set_scenario(
     }
 }
 
-fn client() -> Option<reqwest::Client> {
-    reqwest::Client::builder()
-        .no_proxy()
-        .timeout(CONTROL_TIMEOUT)
-        .build()
-        .ok()
+/// One for the process: making one reads the machine's certificates, which takes longer than the page.
+fn client() -> Option<&'static reqwest::Client> {
+    static CLIENT: OnceLock<Option<reqwest::Client>> = OnceLock::new();
+    let make = || {
+        reqwest::Client::builder()
+            .no_proxy()
+            .timeout(CONTROL_TIMEOUT)
+            .build()
+            .ok()
+    };
+    CLIENT.get_or_init(make).as_ref()
 }
 
 async fn get(fake: &str, path: &str) -> Option<Value> {
@@ -153,16 +159,16 @@ pub(super) async fn panel(app: &App) -> Option<Panel> {
         return None;
     }
     let fake = app.config.fakepg_url.as_deref()?;
-    let (scenario, ledger) = tokio::join!(
+    let (scenario, calls) = tokio::join!(
         get(fake, "/_control/scenario"),
-        get(fake, "/_control/ledger")
+        get(fake, "/_control/ledger/calls")
     );
     let Some(scenario) = scenario else {
         return Some(Panel::default());
     };
-    let confirm = ledger
+    let confirm = calls
         .as_ref()
-        .and_then(|ledger| ledger.pointer("/calls/confirm")?.as_object());
+        .and_then(|calls| calls.get("confirm")?.as_object());
     let counters = confirm
         .into_iter()
         .flatten()
@@ -181,30 +187,25 @@ pub(super) async fn truth(app: &App, order: &crate::store::OrderRecord) -> Optio
     if !app.config.is_development() {
         return None;
     }
-    let ledger = get(app.config.fakepg_url.as_deref()?, "/_control/ledger").await?;
-    let orders = ledger.get("orders")?;
+    let fake = app.config.fakepg_url.as_deref()?;
     let mut ids: Vec<&str> = order
         .attempts
         .iter()
         .map(|record| record.gateway_order_id.as_str())
         .collect();
     ids.dedup();
-    let line = |id: &str| {
-        let of = |name: &str| {
-            orders
-                .get(id)
-                .and_then(|order| order.get(name))
-                .and_then(Value::as_u64)
-                .unwrap_or(0)
-        };
-        format!(
+    let mut lines = Vec::with_capacity(ids.len());
+    for id in ids {
+        let booked = get(fake, &format!("/_control/ledger/orders/{id}")).await?;
+        let of = |name: &str| booked.get(name).and_then(Value::as_u64).unwrap_or(0);
+        lines.push(format!(
             "{id}: confirms {}, charges {}, cancels {}, charged {} won, canceled {} won",
             of("confirms"),
             of("charges"),
             of("cancels"),
             of("chargedWon"),
             of("canceledWon")
-        )
-    };
-    Some(ids.into_iter().map(line).collect())
+        ));
+    }
+    Some(lines)
 }

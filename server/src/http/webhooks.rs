@@ -10,7 +10,7 @@ use payment::time::Millis;
 use payment::wire::ProblemCode;
 
 use super::Web;
-use super::body::read;
+use super::body::within_limits;
 use super::problem::Refusal;
 use crate::metrics;
 use crate::store::NewWebhook;
@@ -45,7 +45,7 @@ async fn receive(
     };
     let headers = kept(request.headers());
     let transmission = text(request.headers(), TRANSMISSION);
-    let body = read(request, &web).await?;
+    let body = within_limits(request.into_body()).await?;
     let webhook = NewWebhook {
         gateway: gateway.clone(),
         transmission,

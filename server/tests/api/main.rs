@@ -2,13 +2,18 @@
 
 mod answers;
 mod attempts;
+mod books;
 mod confirm;
 mod crash;
 mod input;
 mod load;
+mod node;
 mod nodes;
 mod ops;
 mod pages;
+#[path = "../support/postgres.rs"]
+mod postgres;
 mod protection;
+mod several_nodes;
 mod shop;
 mod webhooks;

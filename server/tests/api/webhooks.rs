@@ -186,6 +186,20 @@ async fn a_late_charge_is_learned_though_the_first_question_about_it_was_not_ans
 }
 
 #[tokio::test]
+async fn a_late_charge_is_learned_though_it_was_told_before_it_could_be_seen() {
+    let shop = Shop::with(&SHORT).await;
+    let (order, key) = failed_by_the_clock(&shop).await;
+    shop.set(json!({"notFoundForMs": 2_500})).await;
+    let asked = shop.pg.ledger().calls.get.received;
+    charge_late(&shop, &order, &key).await;
+    shop.until_ledger(|ledger| ledger.calls.get.received > asked)
+        .await;
+    shop.until_attempt(&order, "canceled").await;
+    assert_eq!(shop.pg.ledger().orders[&order.id].cancels, 1);
+    shop.end().await;
+}
+
+#[tokio::test]
 async fn a_cancel_that_is_owed_is_made_though_its_first_try_met_a_busy_gateway() {
     let shop = Shop::with(&SHORT).await;
     let (order, key) = failed_by_the_clock(&shop).await;

@@ -9,8 +9,8 @@ use payment::money::Won;
 use payment::order::OrderStatus;
 use server::clock::EpochMs;
 use server::store::{
-    AttemptId, AttemptRecord, Beat, Census, NewOrderRow, NewWebhook, NodeSlots, OrderMade,
-    OrderRecord, Owner, WebhookEnd, WebhookRow,
+    AttemptId, AttemptRecord, Beat, Census, FeedPosition, NewOrderRow, NewWebhook, NodeSlots,
+    OrderMade, OrderRecord, Owner, WebhookEnd, WebhookRow,
 };
 
 mod claims;
@@ -53,17 +53,29 @@ pub(crate) struct Webhook {
     pub(crate) ended: u32,
 }
 
+/// One entry of the change feed.
+#[derive(Debug, Clone)]
+struct Change {
+    number: i64,
+    at: EpochMs,
+    order: OrderId,
+}
+
 /// All rows.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
+    /// The database's own clock, as of the transaction at hand.
+    pub(crate) now: EpochMs,
     pub(crate) products: Vec<Product>,
     pub(crate) orders: BTreeMap<OrderId, Order>,
     pub(crate) attempts: Vec<AttemptRecord>,
     pub(crate) keys: BTreeMap<(GatewayName, PaymentKey), OrderId>,
     pub(crate) outbox: BTreeMap<String, &'static str>,
     pub(crate) webhooks: Vec<Webhook>,
-    changes: Vec<(i64, OrderId)>,
+    changes: Vec<Change>,
     next_change: i64,
+    /// Which node claimed an attempt.
+    claimed_by: BTreeMap<AttemptId, String>,
     leases: BTreeMap<String, EpochMs>,
     slots: BTreeMap<(String, GatewayName), u32>,
 }
@@ -140,6 +152,7 @@ impl Tables {
             owner: order.owner.clone(),
             amount: order.amount,
             created_at: order.created_at,
+            expires_at: order.expires_at,
             lapsed: order.lapsed,
             attempts: attempts.collect(),
         })
@@ -156,16 +169,31 @@ impl Tables {
     /// Notes that an order changed, as the triggers do.
     fn changed(&mut self, order: &OrderId) {
         self.next_change += 1;
-        self.changes.push((self.next_change, order.clone()));
+        self.changes.push(Change {
+            number: self.next_change,
+            at: self.now,
+            order: order.clone(),
+        });
     }
 
-    pub(crate) fn changes_after(&self, position: i64) -> Vec<(i64, OrderId)> {
-        let first = self.changes.partition_point(|(seq, _)| *seq <= position);
-        self.changes[first..].to_vec()
+    /// The orders that changed after a position, and the position of the newest change.
+    pub(crate) fn changes_after(&self, position: &FeedPosition) -> (Vec<OrderId>, FeedPosition) {
+        let after: i64 = position.0.parse().unwrap_or(0);
+        let first = self
+            .changes
+            .partition_point(|change| change.number <= after);
+        let changed = self.changes[first..].iter();
+        let changed = changed.map(|change| change.order.clone()).collect();
+        (changed, self.end_of_changes())
     }
 
-    pub(crate) const fn end_of_changes(&self) -> i64 {
-        self.next_change
+    pub(crate) fn end_of_changes(&self) -> FeedPosition {
+        FeedPosition(self.next_change.to_string())
+    }
+
+    /// Drops the changes that were noted before a moment of the database's clock.
+    pub(crate) fn sweep_changes(&mut self, before: EpochMs) {
+        self.changes.retain(|change| change.at >= before);
     }
 
     pub(crate) fn insert_attempt(&mut self, record: AttemptRecord) -> AttemptId {
@@ -306,8 +334,9 @@ impl Tables {
         }
     }
 
-    /// `now` is the database's own time, as several nodes need it.
-    pub(crate) fn beat(&mut self, beat: &Beat, now: EpochMs) -> Vec<NodeSlots> {
+    /// By the database's own clock, as several nodes need it.
+    pub(crate) fn beat(&mut self, beat: &Beat) -> Vec<NodeSlots> {
+        let now = self.now;
         let ended: Vec<String> = self
             .leases
             .iter()
@@ -344,6 +373,24 @@ impl Tables {
     pub(crate) fn leave(&mut self, node: &str) {
         self.leases.remove(node);
         self.slots.retain(|(of, _), _| of != node);
+    }
+
+    /// Approving attempts that another node claimed whose lease is over, by the database's own clock.
+    pub(crate) fn approving_of_dead_nodes(&self, own: &str) -> Vec<AttemptId> {
+        let lives = |node: &String| {
+            self.leases
+                .get(node)
+                .is_some_and(|until| *until >= self.now)
+        };
+        let left = |record: &&AttemptRecord| {
+            record.attempt.status == AttemptStatus::Approving
+                && self
+                    .claimed_by
+                    .get(&record.id)
+                    .is_none_or(|node| node != own && !lives(node))
+        };
+        let left = self.attempts.iter().filter(left);
+        left.map(|record| record.id).collect()
     }
 
     pub(crate) fn census(&self) -> Census {

@@ -13,7 +13,7 @@ use server::store::{
 use super::Tables;
 
 /// Whether the order as a whole takes another attempt.
-fn order_closed(order: &OrderRecord, expires_at: EpochMs, now: EpochMs) -> Option<Closed> {
+fn order_closed(order: &OrderRecord, now: EpochMs) -> Option<Closed> {
     let busy =
         |record: &AttemptRecord| record.attempt.status.is_open() || record.attempt.holds_money();
     match order.status() {
@@ -21,7 +21,7 @@ fn order_closed(order: &OrderRecord, expires_at: EpochMs, now: EpochMs) -> Optio
         OrderStatus::Canceled => Some(Closed::Canceled),
         OrderStatus::Expired => Some(Closed::Expired),
         OrderStatus::Pending if order.attempts.iter().any(busy) => Some(Closed::InProgress),
-        OrderStatus::Pending if now >= expires_at => Some(Closed::Expired),
+        OrderStatus::Pending if now >= order.expires_at => Some(Closed::Expired),
         OrderStatus::Pending => None,
     }
 }
@@ -53,7 +53,7 @@ enum Verdict {
     Make,
 }
 
-fn judge(order: &OrderRecord, expires_at: EpochMs, claim: &Claim) -> Verdict {
+fn judge(order: &OrderRecord, claim: &Claim) -> Verdict {
     if claim.amount != order.amount {
         return Verdict::Answer(Claimed::AmountMismatch);
     }
@@ -78,7 +78,7 @@ fn judge(order: &OrderRecord, expires_at: EpochMs, claim: &Claim) -> Verdict {
             }
         }
     }
-    if let Some(closed) = order_closed(order, expires_at, claim.at) {
+    if let Some(closed) = order_closed(order, claim.at) {
         return Verdict::Answer(Claimed::Closed(closed));
     }
     let under_id: Vec<&AttemptRecord> = order
@@ -119,7 +119,7 @@ impl Tables {
         let Some(order) = order else {
             return Opened::Closed(Closed::NotFound);
         };
-        if let Some(closed) = order_closed(&order, self.expires_at(&order.id), new.at) {
+        if let Some(closed) = order_closed(&order, new.at) {
             return Opened::Closed(closed);
         }
         let is_ready = |record: &&AttemptRecord| record.attempt.status == AttemptStatus::Ready;
@@ -132,12 +132,6 @@ impl Tables {
         let id = next_gateway_order_id(&order);
         let made = self.insert(&order, new, id);
         Opened::Ready(Box::new(made))
-    }
-
-    fn expires_at(&self, order: &OrderId) -> EpochMs {
-        self.orders
-            .get(order)
-            .map_or(EpochMs(0), |order| order.expires_at)
     }
 
     fn insert(
@@ -190,7 +184,7 @@ impl Tables {
         if self.keys.get(&key).is_some_and(|owner| *owner != order.id) {
             return Claimed::KeyUsed;
         }
-        let verdict = judge(&order, self.expires_at(&order.id), claim);
+        let verdict = judge(&order, claim);
         let (taken, made) = match verdict {
             Verdict::Answer(answer) => return answer,
             Verdict::Take(ready) if ready.window_until <= claim.at => {
@@ -223,6 +217,7 @@ impl Tables {
     }
 
     fn take(&mut self, taken: &AttemptRecord, claim: &Claim) -> Claimed {
+        self.claimed_by.insert(taken.id, claim.node.clone());
         if let Some(record) = self.attempt_mut(taken.id) {
             record.payment_key = Some(claim.payment_key.clone());
             record.idempotency_key = Some(claim.idempotency_key.clone());

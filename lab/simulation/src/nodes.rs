@@ -20,6 +20,7 @@ use server::lanes::Lanes;
 use server::pressure::Pressure;
 use server::store::Store;
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -58,6 +59,8 @@ struct Node {
     app: Option<Arc<App>>,
     /// Set when the current process dies.
     over: CancellationToken,
+    /// Its place among the nodes, which it gives up when it is stopped in good order.
+    place: Option<JoinHandle<()>>,
 }
 
 impl Nodes {
@@ -166,6 +169,9 @@ pub(crate) async fn start(world: &Arc<World>, node: usize) {
     };
     let begun = Arc::clone(&app);
     let recovered = async move {
+        while server::nodes::join(&begun).await.is_err() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
         while server::recovery::interrupt(&begun).await.is_err() {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
@@ -178,8 +184,12 @@ pub(crate) async fn start(world: &Arc<World>, node: usize) {
     tokio::spawn(server::recovery::run(Arc::clone(&app)));
     tokio::spawn(server::inbox::run(Arc::clone(&app)));
     tokio::spawn(server::changes::run(Arc::clone(&app)));
-    tokio::spawn(server::nodes::run(Arc::clone(&app)));
-    lock(&world.nodes).list[node].app = Some(app);
+    let place = tokio::spawn(server::nodes::run(Arc::clone(&app)));
+    {
+        let mut nodes = lock(&world.nodes);
+        nodes.list[node].app = Some(app);
+        nodes.list[node].place = Some(place);
+    }
     tokio::spawn(fate(Arc::clone(world), life));
 }
 
@@ -218,13 +228,22 @@ async fn fate(world: Arc<World>, life: Life) {
 
 /// Stops a process in good order, waits for its work, and lets it go.
 async fn deploy(world: &Arc<World>, life: &Life) {
-    let app = lock(&world.nodes).list[life.node].app.take();
-    let Some(app) = app else { return };
+    let (app, place) = {
+        let node = &mut lock(&world.nodes).list[life.node];
+        (node.app.take(), node.place.take())
+    };
+    let (Some(app), Some(place)) = (app, place) else {
+        return;
+    };
     world.note("node", format_args!("{} is stopped", life.node));
     app.stopping.cancel();
     app.tracker.close();
     let drain = app.config.drain.to_duration();
-    let _ = tokio::time::timeout(drain, app.tracker.wait()).await;
+    let drained = tokio::time::timeout(drain, app.tracker.wait()).await;
+    if drained.is_ok() {
+        let leaving = app.config.times.database_wait.times(3).to_duration();
+        let _ = tokio::time::timeout(leaving, place).await;
+    }
     life.die();
 }
 
@@ -256,11 +275,6 @@ fn app(world: &Arc<World>, life: &Life) -> anyhow::Result<Arc<App>> {
     let store: Arc<dyn Store> = Arc::new(NodeStore::new(Arc::clone(world), life.clone()));
     let gateway = Arc::new(Port::new(Arc::clone(world), life.clone()));
     let line = Arc::new(Line::new(gateway, &config, clock));
-    if store.is_shared() {
-        // Until a share of the cap is granted there is none.
-        line.slots.set_valid_until(Millis::ZERO);
-        line.slots.set_share(0, 0);
-    }
     Ok(Arc::new(App {
         lines: vec![line],
         working: Working::default(),
@@ -269,6 +283,7 @@ fn app(world: &Arc<World>, life: &Life) -> anyhow::Result<Arc<App>> {
         rate_limits: RateLimits::default(),
         cache: OrderCache::default(),
         clock,
+        node: format!("node-{}-{}", life.node, life.life),
         polls: Arc::clone(&store),
         reads: Arc::clone(&store),
         store,

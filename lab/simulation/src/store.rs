@@ -7,11 +7,12 @@ use async_trait::async_trait;
 use payment::attempt::{Event, LateSuccess};
 use payment::id::{GatewayName, GatewayOrderId, IdempotencyKey, OrderId, PaymentKey};
 use payment::reach::{Lost, NotSent};
+use payment::time::Millis;
 use server::clock::EpochMs;
 use server::store::{
-    AttemptId, AttemptRecord, Beat, Census, Claim, Claimed, Evidence, EvidenceRow, LineRow,
-    NewAttemptRow, NewOrderRow, NewWebhook, NodeSlots, Opened, OrderMade, OrderRecord, Owner,
-    PoolCensus, ProductRow, Recorded, Store, StoreError, WebhookEnd, WebhookRow,
+    AttemptId, AttemptRecord, Beat, Census, Claim, Claimed, Evidence, EvidenceRow, FeedPosition,
+    LineRow, NewAttemptRow, NewOrderRow, NewWebhook, NodeSlots, Opened, OrderMade, OrderRecord,
+    Owner, PoolCensus, ProductRow, Recorded, Store, StoreError, WebhookEnd, WebhookRow,
 };
 
 use crate::bug::Bug;
@@ -56,9 +57,18 @@ impl NodeStore {
         Ok(())
     }
 
+    /// The database's own clock, which is right.
+    fn clock(&self) -> EpochMs {
+        EpochMs(START).plus(self.world.now())
+    }
+
     async fn read<T>(&self, look: impl FnOnce(&Tables) -> T + Send) -> Answer<T> {
         self.reach().await?;
-        let found = look(&lock(&self.world.tables));
+        let found = {
+            let mut tables = lock(&self.world.tables);
+            tables.now = self.clock();
+            look(&tables)
+        };
         self.life.hold().await;
         Ok(found)
     }
@@ -79,6 +89,7 @@ impl NodeStore {
         }
         let done = {
             let mut tables = lock(&world.tables);
+            tables.now = self.clock();
             let done = change(&mut tables);
             world.check_stock(&tables);
             done
@@ -263,6 +274,11 @@ impl Store for NodeStore {
         self.read(|tables| tables.approving_since(before)).await
     }
 
+    async fn approving_of_dead_nodes(&self, own: &str, _now: EpochMs) -> Answer<Vec<AttemptId>> {
+        self.read(|tables| tables.approving_of_dead_nodes(own))
+            .await
+    }
+
     async fn lapsed_windows(&self, now: EpochMs, most: u32) -> Answer<Vec<AttemptId>> {
         self.read(|tables| tables.lapsed_windows(now, most)).await
     }
@@ -308,16 +324,19 @@ impl Store for NodeStore {
         .await
     }
 
-    async fn changes_after(&self, position: i64) -> Answer<Vec<(i64, OrderId)>> {
+    async fn changes_after(&self, position: &FeedPosition) -> Answer<(Vec<OrderId>, FeedPosition)> {
         self.read(|tables| tables.changes_after(position)).await
     }
 
-    async fn end_of_changes(&self) -> Answer<i64> {
+    async fn end_of_changes(&self) -> Answer<FeedPosition> {
         self.read(Tables::end_of_changes).await
     }
 
-    async fn sweep_changes(&self, _before: EpochMs) -> Answer<()> {
-        Ok(())
+    async fn sweep_changes(&self, kept: Millis, _now: EpochMs) -> Answer<()> {
+        self.write("sweeping the change feed", |tables| {
+            tables.sweep_changes(tables.now.minus(kept))
+        })
+        .await
     }
 
     fn is_shared(&self) -> bool {
@@ -325,8 +344,7 @@ impl Store for NodeStore {
     }
 
     async fn beat(&self, beat: Beat) -> Answer<Vec<NodeSlots>> {
-        let now = EpochMs(START).plus(self.world.now());
-        self.write("dividing the cap", |tables| tables.beat(&beat, now))
+        self.write("dividing the cap", |tables| tables.beat(&beat))
             .await
     }
 

@@ -1,23 +1,23 @@
-//! Opening and claiming attempts: what an order allows, decided under the write lock.
+//! Opening and claiming attempts: what an order allows, decided under its lock.
 
 use payment::attempt::{Attempt, AttemptStatus, Event, Holding, LateSuccess};
 use payment::id::{GatewayOrderId, OrderId};
-use payment::money::Money;
 use payment::order::OrderStatus;
 use payment::reach::{Reach, Reason};
-use sqlx::Row as _;
 
-use super::record::{add_evidence, move_stock, save_attempt};
-use super::rows;
-use super::{Tx, commit, failed};
+use super::engine::{Columns as _, Engine, Lock, Sql, Tx, values};
+use super::record::{add_evidence, save_attempt};
+use super::rows::attempt_columns;
+use super::stock::move_stock;
+use super::{commit, rows};
 use crate::clock::EpochMs;
 use crate::store::{
     AttemptId, AttemptRecord, Claim, Claimed, Closed, Evidence, NewAttemptRow, Opened, OrderRecord,
-    StoreError,
+    Owner, StoreError,
 };
 
 /// Whether the order as a whole takes another attempt.
-fn order_closed(order: &OrderRecord, expires_at: EpochMs, now: EpochMs) -> Option<Closed> {
+fn order_closed(order: &OrderRecord, now: EpochMs) -> Option<Closed> {
     match order.status() {
         OrderStatus::Paid | OrderStatus::PartiallyCanceled => Some(Closed::Paid),
         OrderStatus::Canceled => Some(Closed::Canceled),
@@ -30,18 +30,21 @@ fn order_closed(order: &OrderRecord, expires_at: EpochMs, now: EpochMs) -> Optio
         {
             Some(Closed::InProgress)
         }
-        OrderStatus::Pending if now >= expires_at => Some(Closed::Expired),
+        OrderStatus::Pending if now >= order.expires_at => Some(Closed::Expired),
         OrderStatus::Pending => None,
     }
 }
 
-async fn expires_at(tx: &mut Tx, order: &OrderId) -> Result<EpochMs, StoreError> {
-    sqlx::query_scalar("-- expires_at\nSELECT expires_at FROM orders WHERE id = ?1")
-        .bind(order.as_str())
-        .fetch_one(&mut **tx)
-        .await
-        .map(EpochMs)
-        .map_err(|error| failed("reading an order", error))
+/// An order of this shopper, locked and then read: what it allows stays so until the transaction ends.
+async fn locked_order<C: Sql>(
+    db: &mut C,
+    id: &OrderId,
+    owner: &Owner,
+) -> Result<Option<OrderRecord>, StoreError> {
+    db.lock(Lock::Order(id)).await?;
+    db.lock(Lock::Attempts(id)).await?;
+    let order = rows::order(db, id).await?;
+    Ok(order.filter(|order| order.owner == *owner))
 }
 
 /// The gateway order id for a new payment window: the last one while nothing was sent under it, else a new one.
@@ -73,13 +76,15 @@ fn next_gateway_order_id(order: &OrderRecord) -> GatewayOrderId {
 }
 
 /// The ready attempt of an order, made if there is none.
-pub(super) async fn open_attempt(mut tx: Tx, new: NewAttemptRow) -> Result<Opened, StoreError> {
-    let order = rows::order(&mut tx, &new.order_id).await?;
-    let Some(order) = order.filter(|order| order.owner == new.owner) else {
+pub(super) async fn open_attempt<D: Engine>(
+    mut tx: Tx<D>,
+    new: &NewAttemptRow,
+) -> Result<Opened, StoreError> {
+    let db = &mut *tx;
+    let Some(order) = locked_order(db, &new.order_id, &new.owner).await? else {
         return Ok(Opened::Closed(Closed::NotFound));
     };
-    let expires_at = expires_at(&mut tx, &order.id).await?;
-    if let Some(closed) = order_closed(&order, expires_at, new.at) {
+    if let Some(closed) = order_closed(&order, new.at) {
         return Ok(Opened::Closed(closed));
     }
     for ready in order
@@ -90,65 +95,58 @@ pub(super) async fn open_attempt(mut tx: Tx, new: NewAttemptRow) -> Result<Opene
         if ready.window_until > new.at && ready.gateway == new.gateway {
             return Ok(Opened::Ready(Box::new(ready.clone())));
         }
-        expire(&mut tx, ready, new.at).await?;
+        expire(db, ready, new.at).await?;
     }
     let id = next_gateway_order_id(&order);
-    let id = insert(&mut tx, &order, &new, &id).await?;
-    let made = rows::attempt(&mut tx, id)
-        .await?
-        .ok_or(StoreError::Corrupt {
-            what: "new attempt",
-        })?;
+    let made = insert(db, &order, new, &id).await?;
     let evidence = Evidence::plain("shopper", new.at);
-    add_evidence(
-        &mut tx,
-        &made,
-        "window_opened",
-        &evidence,
-        "a payment window was opened",
-    )
-    .await?;
-    commit(tx, "opening an attempt").await?;
+    let why = "a payment window was opened";
+    add_evidence(db, &made, "window_opened", &evidence, why).await?;
+    commit::<D>(tx, "opening an attempt").await?;
     Ok(Opened::Ready(Box::new(made)))
 }
 
-async fn insert(
-    tx: &mut Tx,
+async fn insert<C: Sql>(
+    db: &mut C,
     order: &OrderRecord,
     new: &NewAttemptRow,
     gateway_order_id: &GatewayOrderId,
-) -> Result<AttemptId, StoreError> {
+) -> Result<AttemptRecord, StoreError> {
+    let doing = "making an attempt";
     let number = order.attempts.last().map_or(1, |last| last.number + 1);
-    sqlx::query(
+    let sql = concat!(
         "-- insert_attempt\nINSERT INTO attempts (order_id, number, gateway, gateway_order_id, reference, status, reach, \
-         amount_won, created_at, window_until) VALUES (?1, ?2, ?3, ?4, ?5, 'ready', 'not_sent', ?6, ?7, ?8) RETURNING id",
-    )
-    .bind(order.id.as_str())
-    .bind(i64::from(number))
-    .bind(new.gateway.as_str())
-    .bind(gateway_order_id.as_str())
-    .bind(new.reference.as_str())
-    .bind(order.amount.get())
-    .bind(new.at.0)
-    .bind(new.window_until.0)
-    .fetch_one(&mut **tx)
-    .await
-    .and_then(|row| row.try_get("id"))
-    .map(AttemptId)
-    .map_err(|error| failed("making an attempt", error))
+         amount_won, created_at, window_until) VALUES ($1, $2, $3, $4, $5, 'ready', 'not_sent', $6, $7, $8) RETURNING ",
+        attempt_columns!()
+    );
+    let values = values![
+        order.id.as_str(),
+        number,
+        new.gateway.as_str(),
+        gateway_order_id.as_str(),
+        new.reference.as_str(),
+        order.amount.get(),
+        new.at,
+        new.window_until,
+    ];
+    let made = db.row(doing, sql, values).await?;
+    let made = made.ok_or(StoreError::Corrupt {
+        what: "new attempt",
+    })?;
+    rows::attempt_record(&made)
 }
 
-async fn expire(tx: &mut Tx, ready: &AttemptRecord, at: EpochMs) -> Result<(), StoreError> {
+async fn expire<C: Sql>(db: &mut C, ready: &AttemptRecord, at: EpochMs) -> Result<(), StoreError> {
     let step = ready
         .attempt
         .apply(Event::WindowClosed, LateSuccess::Cancel);
-    save_attempt(tx, ready, &step.next, at, None).await?;
+    save_attempt(db, ready, &step.next, at, None).await?;
     let after = AttemptRecord {
         attempt: step.next,
         ..ready.clone()
     };
     let evidence = Evidence::plain("clock", at);
-    add_evidence(tx, &after, "window_closed", &evidence, step.why).await
+    add_evidence(db, &after, "window_closed", &evidence, step.why).await
 }
 
 /// What a claim finds before it changes anything.
@@ -161,89 +159,85 @@ enum Verdict {
 }
 
 /// Checks and claims in one committed transaction.
-pub(super) async fn claim(mut tx: Tx, claim: Claim) -> Result<Claimed, StoreError> {
-    let Some(order) = find_order(&mut tx, &claim).await? else {
+pub(super) async fn claim<D: Engine>(mut tx: Tx<D>, claim: &Claim) -> Result<Claimed, StoreError> {
+    let db = &mut *tx;
+    let Some(order) = find_order(db, claim).await? else {
         return Ok(Claimed::Closed(Closed::NotFound));
     };
-    let expires_at = expires_at(&mut tx, &order.id).await?;
-    if key_of_other_order(&mut tx, &order, &claim).await? {
+    if key_of_other_order(db, &order, claim).await? {
         return Ok(Claimed::KeyUsed);
     }
-    let taken = match judge(&order, expires_at, &claim) {
+    let taken = match judge(&order, claim) {
         Verdict::Answer(answer) => return Ok(answer),
         Verdict::Take(ready) if ready.window_until <= claim.at => {
-            expire(&mut tx, &ready, claim.at).await?;
-            commit(tx, "ending an attempt").await?;
+            expire(db, &ready, claim.at).await?;
+            commit::<D>(tx, "ending an attempt").await?;
             return Ok(Claimed::Closed(Closed::AttemptExpired));
         }
         Verdict::Take(ready) => *ready,
-        Verdict::Make => make(&mut tx, &order, &claim).await?,
+        Verdict::Make => make(db, &order, claim).await?,
     };
-    let claimed = Attempt {
-        ..taken
-            .attempt
-            .apply(Event::Claimed, LateSuccess::Cancel)
-            .next
-    };
-    if !move_stock(&mut tx, &order.id, Holding::Nothing, Holding::Reserved).await? {
+    // Another order's claim of the same key may have been committed since it was looked up.
+    if !take_key(db, &taken, claim).await? && key_of_other_order(db, &order, claim).await? {
+        return Ok(Claimed::KeyUsed);
+    }
+    save_claim(db, taken.id, claim).await?;
+    let step = taken.attempt.apply(Event::Claimed, LateSuccess::Cancel);
+    save_attempt(db, &taken, &step.next, claim.at, None).await?;
+    let (order, attempt) = read_back(db, &order.id, taken.id).await?;
+    let evidence = Evidence::plain("confirm", claim.at);
+    let why = "claimed by a confirm";
+    add_evidence(db, &attempt, "claimed", &evidence, why).await?;
+    // The stock last: other orders wait for it, so it is held for the shortest time.
+    if !move_stock(db, &order.id, Holding::Nothing, Holding::Reserved).await? {
         return Ok(Claimed::OutOfStock);
     }
-    save_claim(&mut tx, &taken, &claim).await?;
-    save_attempt(&mut tx, &taken, &claimed, claim.at, None).await?;
-    let attempt = rows::attempt(&mut tx, taken.id)
-        .await?
-        .ok_or(StoreError::Corrupt {
-            what: "claimed attempt",
-        })?;
-    let evidence = Evidence::plain("confirm", claim.at);
-    add_evidence(
-        &mut tx,
-        &attempt,
-        "claimed",
-        &evidence,
-        "claimed by a confirm",
-    )
-    .await?;
-    let order = rows::order(&mut tx, &order.id)
-        .await?
-        .ok_or(StoreError::Corrupt {
-            what: "claimed order",
-        })?;
-    commit(tx, "claiming an attempt").await?;
+    commit::<D>(tx, "claiming an attempt").await?;
     Ok(Claimed::Granted {
         order: Box::new(order),
         attempt: Box::new(attempt),
     })
 }
 
+/// An order and one of its attempts as they are now.
+pub(super) async fn read_back<C: Sql>(
+    db: &mut C,
+    order: &OrderId,
+    attempt: AttemptId,
+) -> Result<(OrderRecord, AttemptRecord), StoreError> {
+    let order = rows::order(db, order).await?.ok_or(StoreError::Corrupt {
+        what: "order that changed",
+    })?;
+    let attempt = order.attempts.iter().find(|record| record.id == attempt);
+    let attempt = attempt.cloned().ok_or(StoreError::Corrupt {
+        what: "attempt that changed",
+    })?;
+    Ok((order, attempt))
+}
+
 /// The order of a gateway order id: looked up, never parsed out of it; an order's own id is its first one.
-async fn find_order(tx: &mut Tx, claim: &Claim) -> Result<Option<OrderRecord>, StoreError> {
-    let attempts = rows::attempts_by_gateway_order(tx, &claim.gateway_order_id).await?;
+async fn find_order<C: Sql>(db: &mut C, claim: &Claim) -> Result<Option<OrderRecord>, StoreError> {
+    let attempts = rows::attempts_by_gateway_order(db, &claim.gateway_order_id).await?;
     let id = match attempts.first() {
         Some(record) => Some(record.order_id.clone()),
         None => OrderId::parse(claim.gateway_order_id.as_str()).ok(),
     };
     let Some(id) = id else { return Ok(None) };
-    Ok(rows::order(tx, &id)
-        .await?
-        .filter(|order| order.owner == claim.owner))
+    locked_order(db, &id, &claim.owner).await
 }
 
-async fn key_of_other_order(
-    tx: &mut Tx,
+async fn key_of_other_order<C: Sql>(
+    db: &mut C,
     order: &OrderRecord,
     claim: &Claim,
 ) -> Result<bool, StoreError> {
-    let gateway = gateway_of(order, claim);
-    let owner: Option<String> = sqlx::query_scalar(
-        "-- key_owner\nSELECT order_id FROM payment_keys WHERE gateway = ?1 AND payment_key = ?2",
-    )
-    .bind(gateway)
-    .bind(claim.payment_key.as_str())
-    .fetch_optional(&mut **tx)
-    .await
-    .map_err(|error| failed("looking up a payment key", error))?;
-    Ok(owner.is_some_and(|owner| owner != order.id.as_str()))
+    let sql =
+        "-- key_owner\nSELECT order_id FROM payment_keys WHERE gateway = $1 AND payment_key = $2";
+    let values = values![gateway_of(order, claim), claim.payment_key.as_str()];
+    let row = db.row("looking up a payment key", sql, values).await?;
+    row.map_or(Ok(false), |row| {
+        Ok(row.text("order_id")? != order.id.as_str())
+    })
 }
 
 /// The gateway of a gateway order id: its latest attempt's, else the one a new attempt would get.
@@ -256,7 +250,7 @@ fn gateway_of<'a>(order: &'a OrderRecord, claim: &'a Claim) -> &'a str {
     same.map_or(claim.gateway.as_str(), |record| record.gateway.as_str())
 }
 
-fn judge(order: &OrderRecord, expires_at: EpochMs, claim: &Claim) -> Verdict {
+fn judge(order: &OrderRecord, claim: &Claim) -> Verdict {
     if claim.amount != order.amount {
         return Verdict::Answer(Claimed::AmountMismatch);
     }
@@ -290,7 +284,7 @@ fn judge(order: &OrderRecord, expires_at: EpochMs, claim: &Claim) -> Verdict {
             _ => return repeated(record),
         }
     }
-    if let Some(closed) = order_closed(order, expires_at, claim.at) {
+    if let Some(closed) = order_closed(order, claim.at) {
         return Verdict::Answer(Claimed::Closed(closed));
     }
     let bound = |record: &&&AttemptRecord| {
@@ -319,49 +313,50 @@ fn unprocessed(attempt: &Attempt) -> bool {
     attempt.reach == Reach::NotSent || attempt.reason == Some(Reason::PgRefused)
 }
 
-async fn make(
-    tx: &mut Tx,
+async fn make<C: Sql>(
+    db: &mut C,
     order: &OrderRecord,
     claim: &Claim,
 ) -> Result<AttemptRecord, StoreError> {
-    let gateway = payment::id::GatewayName::parse(gateway_of(order, claim))
-        .map_err(|_| StoreError::Corrupt { what: "gateway" })?;
     let new = NewAttemptRow {
         order_id: order.id.clone(),
         owner: claim.owner.clone(),
-        gateway,
+        gateway: rows::gateway(gateway_of(order, claim))?,
         reference: claim.reference.clone(),
         at: claim.at,
         // It is claimed in this very transaction.
         window_until: claim.at,
     };
-    let id = insert(tx, order, &new, &claim.gateway_order_id).await?;
-    rows::attempt(tx, id).await?.ok_or(StoreError::Corrupt {
-        what: "new attempt",
-    })
+    insert(db, order, &new, &claim.gateway_order_id).await
 }
 
-async fn save_claim(tx: &mut Tx, taken: &AttemptRecord, claim: &Claim) -> Result<(), StoreError> {
-    debug_assert_eq!(taken.attempt.expected, Money::won(claim.amount));
-    let doing = "claiming an attempt";
-    sqlx::query(
-        "-- claim_key\nINSERT INTO payment_keys (gateway, payment_key, order_id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-    )
-    .bind(taken.gateway.as_str())
-    .bind(claim.payment_key.as_str())
-    .bind(taken.order_id.as_str())
-    .execute(&mut **tx)
-    .await
-    .map_err(|error| failed(doing, error))?;
-    sqlx::query(
-        "-- claim\nUPDATE attempts SET payment_key = ?2, idempotency_key = ?3, claimed_at = ?4 WHERE id = ?1",
-    )
-    .bind(taken.id.0)
-    .bind(claim.payment_key.as_str())
-    .bind(claim.idempotency_key.as_str())
-    .bind(claim.at.0)
-    .execute(&mut **tx)
-    .await
-    .map(|_| ())
-    .map_err(|error| failed(doing, error))
+/// Binds a payment key to its order for ever; false when it was bound already.
+async fn take_key<C: Sql>(
+    db: &mut C,
+    taken: &AttemptRecord,
+    claim: &Claim,
+) -> Result<bool, StoreError> {
+    let sql = "-- claim_key\nINSERT INTO payment_keys (gateway, payment_key, order_id) VALUES ($1, $2, $3) \
+               ON CONFLICT DO NOTHING";
+    let values = values![
+        taken.gateway.as_str(),
+        claim.payment_key.as_str(),
+        taken.order_id.as_str(),
+    ];
+    let taken = db.execute("claiming a payment key", sql, values).await?;
+    Ok(taken == 1)
+}
+
+async fn save_claim<C: Sql>(db: &mut C, id: AttemptId, claim: &Claim) -> Result<(), StoreError> {
+    let sql = "-- claim\nUPDATE attempts SET payment_key = $2, idempotency_key = $3, claimed_at = $4, node = $5 \
+               WHERE id = $1";
+    let values = values![
+        id.0,
+        claim.payment_key.as_str(),
+        claim.idempotency_key.as_str(),
+        claim.at,
+        claim.node.as_str(),
+    ];
+    db.execute("claiming an attempt", sql, values).await?;
+    Ok(())
 }

@@ -1,0 +1,53 @@
+//! Which store an address names.
+
+use std::sync::Arc;
+
+use payment::time::Millis;
+
+use super::postgres::PostgresStore;
+use super::sql::SqlStore;
+use super::sql::engine::Engine;
+use super::sqlite::SqliteStore;
+use super::{Store, StoreError};
+use crate::config::DatabaseUrl;
+
+/// One database, by what it is used for.
+pub struct Stores {
+    /// For confirms, webhooks and recovery.
+    pub core: Arc<dyn Store>,
+    /// For polls.
+    pub polls: Arc<dyn Store>,
+    /// For what is only looked at.
+    pub reads: Arc<dyn Store>,
+}
+
+/// Opens and migrates a database; `apart` gives each use connections of its own.
+///
+/// # Errors
+/// [`StoreError`] when it cannot be opened or migrated.
+pub async fn open(
+    url: &DatabaseUrl,
+    database_wait: Millis,
+    apart: bool,
+) -> Result<Stores, StoreError> {
+    if url.is_postgres() {
+        let core = PostgresStore::open(url.expose(), database_wait).await?;
+        by_use(core, apart).await
+    } else {
+        let core = SqliteStore::open(url.expose(), database_wait).await?;
+        by_use(core, apart).await
+    }
+}
+
+async fn by_use<D: Engine>(core: SqlStore<D>, apart: bool) -> Result<Stores, StoreError> {
+    let (polls, reads) = if apart {
+        (core.beside("polls").await?, core.beside("reads").await?)
+    } else {
+        (core.clone(), core.clone())
+    };
+    Ok(Stores {
+        core: Arc::new(core),
+        polls: Arc::new(polls),
+        reads: Arc::new(reads),
+    })
+}

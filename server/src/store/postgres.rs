@@ -1,0 +1,167 @@
+//! The shared database: several nodes, each with pools of its own, and locks in place of SQLite's one writer.
+//!
+//! Transactions read what is committed at each statement, so whatever a decision rests on is locked before it is read, in
+//! the order of [`Lock`]: an order, its attempts by id, the payment key, the stock by sku. Unique indexes and CHECKs judge
+//! last. The server itself ends what waits or stands too long, so a node that stops cannot hold up the others.
+
+use std::str::FromStr as _;
+use std::time::Duration;
+
+use payment::time::Millis;
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow, Postgres};
+use sqlx::{ConnectOptions as _, Connection as _};
+
+use super::StoreError;
+use super::sql::engine::{Columns as _, Engine, Lock, Sql, Value, failed, fault, values};
+use super::sql::engine::{run_statements, speak};
+use super::sql::{SqlStore, pool};
+use crate::clock::EpochMs;
+
+/// The PostgreSQL store. Clones share its pools; each purpose has readers of its own, so that none can starve another.
+pub type PostgresStore = SqlStore<Postgres>;
+
+/// Most connections of a node that write. With its readers a node has 20, so four nodes fit into the 100 that a server
+/// allows unless told otherwise.
+const WRITERS: u32 = 12;
+/// How long one statement may run.
+const LONGEST_STATEMENT: Duration = Duration::from_secs(5);
+/// How long a transaction may stand still with its locks: none waits for anything but the database.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// The advisory lock of the nodes' beats.
+const NODES_LOCK: i64 = 0x6a61_7269;
+
+impl SqlStore<Postgres> {
+    /// Opens the database that `url` names (`postgres://…`) and migrates it.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be reached or migrated.
+    pub async fn open(url: &str, database_wait: Millis) -> Result<Self, StoreError> {
+        let plain = PgConnectOptions::from_str(url)
+            .map_err(|error| fault("reading DATABASE_URL", error))?
+            .application_name("jari");
+        migrate(&plain).await?;
+        let wait = database_wait.to_duration();
+        let options = plain.options(
+            [
+                ("lock_timeout", wait),
+                ("statement_timeout", LONGEST_STATEMENT),
+                ("idle_in_transaction_session_timeout", LONGEST_PAUSE),
+            ]
+            .map(|(name, most)| (name, format!("{}ms", most.as_millis()))),
+        );
+        let writer = pool::<Postgres>(WRITERS, wait).connect_with(options.clone());
+        let writer = writer
+            .await
+            .map_err(|error| fault("opening the database", error))?;
+        Ok(Self::over(writer.clone(), writer, options, wait))
+    }
+}
+
+/// Migrates on a connection of its own that may take its time. Nodes that start at once take turns, by a lock of the
+/// database; one that is older than the schema leaves what it does not know, so that two versions can run side by side.
+async fn migrate(options: &PgConnectOptions) -> Result<(), StoreError> {
+    let connected = options.connect().await;
+    let mut db: PgConnection = connected.map_err(|error| fault("opening the database", error))?;
+    sqlx::migrate!("migrations/postgres")
+        .set_ignore_missing(true)
+        .run(&mut db)
+        .await
+        .map_err(|error| fault("migrating", error))?;
+    // What it did is committed; how it says goodbye does not matter.
+    let _ = db.close().await;
+    Ok(())
+}
+
+impl Engine for Postgres {
+    const BEGIN: &'static str = "BEGIN";
+    const WRITER: &'static str = "core";
+    const SHARED: bool = true;
+}
+
+/// A text without the one character that the database cannot store.
+fn storable(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+speak!(Postgres, PgRow, storable);
+
+impl Sql for PgConnection {
+    type Row = PgRow;
+    // A position is a snapshot: which transactions were over. What this statement sees and that one did not has changed
+    // since, in whatever order the numbers of transactions were given out, and however long one of them takes.
+    const CHANGES_AFTER: &'static str = "-- changes_after\nSELECT pg_current_snapshot()::text AS position, c.order_id \
+        FROM (SELECT 1) one LEFT JOIN order_changes c ON c.xid >= pg_snapshot_xmin($1::pg_snapshot) \
+        AND NOT pg_visible_in_snapshot(c.xid, $1::pg_snapshot)";
+    const END_OF_CHANGES: &'static str =
+        "-- end_of_changes\nSELECT pg_current_snapshot()::text AS position";
+
+    run_statements!();
+
+    // Each lock keeps out itself and every change, but not the foreign keys of rows that are added beside.
+    async fn lock(&mut self, what: Lock<'_>) -> Result<(), StoreError> {
+        let doing = "waiting for a lock";
+        match what {
+            Lock::Order(id) => {
+                let sql = "-- lock_order\nSELECT 1 FROM orders WHERE id = $1 FOR NO KEY UPDATE";
+                self.execute(doing, sql, values![id.as_str()]).await?;
+            }
+            Lock::Attempts(order) => {
+                let sql = "-- lock_attempts\nSELECT 1 FROM attempts WHERE order_id = $1 ORDER BY id FOR NO KEY UPDATE";
+                self.execute(doing, sql, values![order.as_str()]).await?;
+            }
+            Lock::Waiting(gateway, now) => {
+                let sql = "-- lock_waiting\nSELECT 1 FROM attempts WHERE gateway = $1 AND ask_at > $2 AND status IN \
+                           ('unknown', 'mischarged', 'cancel_requested') ORDER BY id FOR NO KEY UPDATE";
+                let values = values![gateway.as_str(), now];
+                self.execute(doing, sql, values).await?;
+            }
+            Lock::Unarmed => {
+                let sql = "-- lock_unarmed\nSELECT 1 FROM attempts WHERE ask_at IS NULL AND payment_key IS NOT NULL \
+                           AND status IN ('unknown', 'awaiting_deposit', 'mischarged', 'cancel_requested') \
+                           ORDER BY id FOR NO KEY UPDATE";
+                self.execute(doing, sql, &[]).await?;
+            }
+            Lock::Stock(order) => {
+                let sql = "-- lock_stock\nSELECT 1 FROM products WHERE sku IN (SELECT sku FROM order_lines \
+                           WHERE order_id = $1) ORDER BY sku FOR NO KEY UPDATE";
+                self.execute(doing, sql, values![order.as_str()]).await?;
+            }
+            Lock::Nodes => {
+                let sql = "-- lock_nodes\nSELECT pg_advisory_xact_lock($1)";
+                self.execute(doing, sql, values![NODES_LOCK]).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The database's own: the wall clocks of nodes may differ.
+    async fn clock(&mut self, _: EpochMs) -> Result<EpochMs, StoreError> {
+        let sql =
+            "-- clock\nSELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) AS now";
+        let row = self.row("reading the clock", sql, &[]).await?;
+        let row = row.ok_or(StoreError::Corrupt { what: "clock" })?;
+        row.integer("now").map(EpochMs)
+    }
+
+    /// The server's own word that it ended a statement: what a transaction did before that is rolled back with it. A lost
+    /// connection proves nothing, nor does a server that is shut down while it works.
+    fn refused(error: &sqlx::Error) -> bool {
+        let code = error.as_database_error().and_then(|error| error.code());
+        code.is_some_and(|code| {
+            matches!(
+                code.as_ref(),
+                "40001" // serialization_failure
+                    | "40P01" // deadlock_detected
+                    | "55P03" // lock_not_available: lock_timeout
+                    | "57014" // query_canceled: statement_timeout
+                    | "53300" // too_many_connections
+                    | "57P03" // cannot_connect_now
+            )
+        })
+    }
+
+    fn commit_refused(error: &sqlx::Error) -> bool {
+        let code = error.as_database_error().and_then(|error| error.code());
+        code.is_some_and(|code| matches!(code.as_ref(), "40001" | "40P01"))
+    }
+}

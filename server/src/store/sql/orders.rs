@@ -1,0 +1,220 @@
+//! The shelf, orders and their lists.
+
+use std::collections::HashMap;
+
+use payment::id::{OrderId, Sku};
+use payment::money::Won;
+
+use super::commit;
+use super::engine::{Columns, Engine, Lock, Sql, Tx, values};
+use super::rows::{attempts, order_id, order_record, select_attempts, won};
+use crate::clock::EpochMs;
+use crate::store::{
+    AttemptRecord, EvidenceRow, LineRow, NewOrderRow, OrderMade, OrderRecord, Owner, ProductRow,
+    StoreError,
+};
+
+/// Most orders ended in one step: they are locked together.
+const LAPSES: u32 = 256;
+
+/// The shelf.
+pub(super) async fn products<C: Sql>(db: &mut C) -> Result<Vec<ProductRow>, StoreError> {
+    let sql = "-- products\nSELECT sku, name_ko, name_en, blurb_ko, blurb_en, price_won, total - reserved - sold AS free \
+               FROM products ORDER BY position";
+    let rows = db.rows("reading the shelf", sql, &[]).await?;
+    rows.iter().map(product).collect()
+}
+
+fn sku<R: Columns>(row: &R) -> Result<Sku, StoreError> {
+    Sku::parse(row.text("sku")?).map_err(|_| StoreError::Corrupt { what: "sku" })
+}
+
+fn both<R: Columns>(
+    row: &R,
+    korean: &'static str,
+    english: &'static str,
+) -> Result<[String; 2], StoreError> {
+    Ok([row.text(korean)?.to_owned(), row.text(english)?.to_owned()])
+}
+
+fn product<R: Columns>(row: &R) -> Result<ProductRow, StoreError> {
+    Ok(ProductRow {
+        sku: sku(row)?,
+        name: both(row, "name_ko", "name_en")?,
+        blurb: both(row, "blurb_ko", "blurb_en")?,
+        price: won(row.integer("price_won")?)?,
+        available: u64::try_from(row.integer("free")?).unwrap_or(0),
+    })
+}
+
+/// Makes an order at the shelf's prices.
+pub(super) async fn make_order<D: Engine>(
+    mut tx: Tx<D>,
+    order: &NewOrderRow,
+) -> Result<OrderMade, StoreError> {
+    let db = &mut *tx;
+    let mut sum = Won::ZERO;
+    let mut prices = Vec::with_capacity(order.items.len());
+    for (sku, quantity) in &order.items {
+        let sql = "-- make_order_price\nSELECT price_won, total - reserved - sold AS free FROM products WHERE sku = $1";
+        let row = db
+            .row("pricing an order", sql, values![sku.as_str()])
+            .await?;
+        let Some(row) = row else {
+            return Ok(OrderMade::UnknownSku(sku.clone()));
+        };
+        if row.integer("free")? < i64::from(*quantity) {
+            return Ok(OrderMade::OutOfStock(sku.clone()));
+        }
+        let price = won(row.integer("price_won")?)?;
+        let Some(total) = price.times(*quantity).and_then(|line| sum.plus(line)) else {
+            return Ok(OrderMade::TooMuch);
+        };
+        sum = total;
+        prices.push(price);
+    }
+    insert_order(db, order, sum, &prices).await?;
+    commit::<D>(tx, "storing an order").await?;
+    Ok(OrderMade::Made(sum))
+}
+
+async fn insert_order<C: Sql>(
+    db: &mut C,
+    order: &NewOrderRow,
+    sum: Won,
+    prices: &[Won],
+) -> Result<(), StoreError> {
+    let doing = "storing an order";
+    let id = order.id.as_str();
+    let owner = order.owner.0.as_str();
+    let sql = "-- make_order\nINSERT INTO orders (id, owner, amount_won, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
+    let values = values![id, owner, sum.get(), order.at, order.expires_at];
+    db.execute(doing, sql, values).await?;
+    for ((sku, quantity), price) in order.items.iter().zip(prices) {
+        let sql = "-- make_order_line\nINSERT INTO order_lines (order_id, sku, quantity, price_won) VALUES ($1, $2, $3, $4)";
+        let values = values![id, sku.as_str(), *quantity, price.get()];
+        db.execute(doing, sql, values).await?;
+    }
+    Ok(())
+}
+
+/// The lines of an order.
+pub(super) async fn lines<C: Sql>(db: &mut C, id: &OrderId) -> Result<Vec<LineRow>, StoreError> {
+    let sql = "-- lines\nSELECT l.sku, p.name_ko, p.name_en, l.quantity, l.price_won FROM order_lines l \
+               JOIN products p ON p.sku = l.sku WHERE l.order_id = $1 ORDER BY p.position";
+    let doing = "reading an order's lines";
+    let rows = db.rows(doing, sql, values![id.as_str()]).await?;
+    let line = |row: &C::Row| {
+        Ok(LineRow {
+            sku: sku(row)?,
+            name: both(row, "name_ko", "name_en")?,
+            quantity: u32::try_from(row.integer("quantity")?).unwrap_or(0),
+            price: won(row.integer("price_won")?)?,
+        })
+    };
+    rows.iter().map(line).collect()
+}
+
+/// The evidence of an order, oldest first.
+pub(super) async fn evidence<C: Sql>(
+    db: &mut C,
+    id: &OrderId,
+) -> Result<Vec<EvidenceRow>, StoreError> {
+    let sql = "-- evidence\nSELECT at, source, event, status FROM evidence WHERE order_id = $1 ORDER BY id";
+    let doing = "reading the evidence";
+    let rows = db.rows(doing, sql, values![id.as_str()]).await?;
+    let entry = |row: &C::Row| {
+        Ok(EvidenceRow {
+            at: EpochMs(row.integer("at")?),
+            source: row.text("source")?.to_owned(),
+            event: row.text("event")?.to_owned(),
+            status: row.text("status")?.to_owned(),
+        })
+    };
+    rows.iter().map(entry).collect()
+}
+
+/// Orders of a shopper, newest first: two statements, however many orders.
+pub(super) async fn orders_of<C: Sql>(
+    db: &mut C,
+    owner: &Owner,
+    skip: u32,
+    most: u32,
+) -> Result<Vec<OrderRecord>, StoreError> {
+    let doing = "reading the history";
+    let values = values![owner.0.as_str(), most, skip];
+    let sql = "-- orders_of\nSELECT id, owner, amount_won, created_at, expires_at, lapsed_at FROM orders WHERE owner = $1 \
+               ORDER BY created_at DESC, id LIMIT $2 OFFSET $3";
+    let orders = db.rows(doing, sql, values).await?;
+    let sql = select_attempts!(
+        "orders_of_attempts",
+        "WHERE order_id IN (SELECT id FROM orders WHERE owner = $1 ORDER BY created_at DESC, id LIMIT $2 OFFSET $3) \
+         ORDER BY order_id, number"
+    );
+    let mut by_order: HashMap<OrderId, Vec<AttemptRecord>> = HashMap::new();
+    for attempt in attempts(&db.rows(doing, sql, values).await?)? {
+        let of_order = by_order.entry(attempt.order_id.clone()).or_default();
+        of_order.push(attempt);
+    }
+    let with_attempts = |row: &C::Row| {
+        let mut order = order_record(row, Vec::new())?;
+        order.attempts = by_order.remove(&order.id).unwrap_or_default();
+        Ok(order)
+    };
+    orders.iter().map(with_attempts).collect()
+}
+
+/// Pending orders whose time is over and that have no open attempt, as far as can be seen without locking them.
+pub(super) async fn to_lapse<C: Sql>(db: &mut C, now: EpochMs) -> Result<Vec<OrderId>, StoreError> {
+    let sql = "-- orders_to_lapse\nSELECT id FROM orders WHERE status = 'pending' AND lapsed_at IS NULL \
+               AND expires_at <= $1 AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.order_id = orders.id \
+               AND a.status IN ('approving', 'unknown', 'awaiting_deposit', 'mischarged', 'cancel_requested')) \
+               ORDER BY expires_at LIMIT $2";
+    let rows = db.rows(LAPSING, sql, values![now, LAPSES]).await?;
+    let ids = rows.iter().map(|row| order_id(row.text("id")?));
+    let mut ids = ids.collect::<Result<Vec<_>, _>>()?;
+    // Locked in this order by every node, so that two of them never wait for each other.
+    ids.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
+    Ok(ids)
+}
+
+const LAPSING: &str = "ending old orders";
+
+/// Ends those of the orders that still are as they were seen; one with an open attempt waits for its truth.
+pub(super) async fn lapse<D: Engine>(
+    mut tx: Tx<D>,
+    orders: &[OrderId],
+    now: EpochMs,
+) -> Result<u64, StoreError> {
+    let mut lapsed = 0;
+    for id in orders {
+        // Locked before it is looked at again: a claim that was being committed meanwhile is seen.
+        tx.lock(Lock::Order(id)).await?;
+        let sql = "-- lapse_order\nUPDATE orders SET lapsed_at = $2, status = 'expired' WHERE id = $1 \
+             AND status = 'pending' AND lapsed_at IS NULL AND NOT EXISTS (SELECT 1 FROM attempts a \
+             WHERE a.order_id = $1 AND a.status IN \
+             ('approving', 'unknown', 'awaiting_deposit', 'mischarged', 'cancel_requested'))";
+        let values = values![id.as_str(), now];
+        lapsed += tx.execute(LAPSING, sql, values).await?;
+    }
+    commit::<D>(tx, LAPSING).await?;
+    Ok(lapsed)
+}
+
+/// A fact of the installation, stored now if it is not there yet.
+pub(super) async fn setting<D: Engine>(
+    mut tx: Tx<D>,
+    name: &str,
+    if_absent: &str,
+) -> Result<String, StoreError> {
+    let doing = "reading a setting";
+    let sql =
+        "-- setting\nINSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+    tx.execute(doing, sql, values![name, if_absent]).await?;
+    let sql = "-- setting_value\nSELECT value FROM settings WHERE name = $1";
+    let row = tx.row(doing, sql, values![name]).await?;
+    let row = row.ok_or(StoreError::Corrupt { what: "setting" })?;
+    let value = row.text("value")?.to_owned();
+    commit::<D>(tx, doing).await?;
+    Ok(value)
+}

@@ -1,0 +1,340 @@
+//! Recording what was learned: the machine's step, stock, order status, evidence and outbox in one transaction.
+
+use payment::attempt::{Alarm, Attempt, AttemptStatus, Event, Finding, LateSuccess, Step};
+use payment::money::Currency;
+use payment::order::OrderStatus;
+use payment::time::Millis;
+
+use super::claim::read_back;
+use super::engine::{Engine, Lock, Sql, Tx, values};
+use super::stock::{move_stock, takes_more};
+use super::{commit, rows};
+use crate::clock::EpochMs;
+use crate::store::{Asked, AttemptId, AttemptRecord, Evidence, OrderRecord, Recorded, StoreError};
+
+/// The first look at an attempt that became unknown (spec section 3 of recovery: about one second).
+const FIRST_LOOK: Millis = Millis::from_secs(1);
+/// How often a virtual account is looked at without a webhook.
+const DEPOSIT_LOOK: Millis = Millis::from_secs(60);
+/// How often a cancel that the gateway refused is tried again.
+const REFUSED_LOOK: Millis = Millis::from_secs(600);
+
+/// Applies an event to an attempt.
+pub(super) async fn record<D: Engine>(
+    mut tx: Tx<D>,
+    id: AttemptId,
+    event: Event,
+    evidence: &Evidence,
+    late: LateSuccess,
+) -> Result<Recorded, StoreError> {
+    let db = &mut *tx;
+    let (order, stored) = lock(db, id).await?;
+    if let Some(asked) = &evidence.asked
+        && !answers(db, &stored, &order, asked, evidence.at).await?
+    {
+        commit::<D>(tx, "passing a hint on").await?;
+        return Ok(Recorded {
+            before: stored.attempt,
+            after: stored,
+            order,
+            alarm: None,
+            hinted: true,
+        });
+    }
+    let lease = evidence.asked.as_ref().map(|asked| asked.lease);
+    let hinted = stored.ask_at.is_some() && stored.ask_at != lease;
+    let late = if paid_by_another(&order, id) {
+        LateSuccess::Cancel
+    } else {
+        late
+    };
+    let before = stored.attempt;
+    let step = take_step(db, &stored, event, late).await?;
+    if step.next != before {
+        save_attempt(db, &stored, &step.next, evidence.at, lease).await?;
+    }
+    if event == Event::CancelRefused && step.next.void && step.next.holds_money() {
+        put_off(db, &stored, evidence.at, lease).await?;
+    }
+    if let Some(resent_at) = evidence.resent_at {
+        save_resend(db, id, resent_at).await?;
+    }
+    let (order, after) = read_back(db, &order.id, id).await?;
+    add_evidence(db, &after, event_name(event), evidence, step.why).await?;
+    save_order(db, &order).await?;
+    queue_effects(db, &before, &after, &step, &order, evidence.at).await?;
+    // What takes more was taken with the step. The rest last: other orders wait for it, so it is held for the shortest time.
+    let (from, to) = (before.holding(), step.next.holding());
+    if !takes_more(from, to) {
+        move_stock(db, &order.id, from, to).await?;
+    }
+    commit::<D>(tx, "recording an outcome").await?;
+    Ok(Recorded {
+        before,
+        after,
+        order,
+        alarm: step.alarm,
+        hinted,
+    })
+}
+
+/// Locks the order of an attempt and reads both.
+async fn lock<C: Sql>(
+    db: &mut C,
+    id: AttemptId,
+) -> Result<(OrderRecord, AttemptRecord), StoreError> {
+    // To which order it belongs never changes; what it is may, until its order is locked.
+    let attempt = rows::attempt(db, id).await?.ok_or(StoreError::Corrupt {
+        what: "attempt to record",
+    })?;
+    let order = &attempt.order_id;
+    db.lock(Lock::Order(order)).await?;
+    db.lock(Lock::Attempts(order)).await?;
+    read_back(db, order, id).await
+}
+
+/// Whether an answer is about what the row is now. A payment key belongs to the attempt that sent it: where another has
+/// sent it since, that one is to be asked about instead.
+async fn answers<C: Sql>(
+    db: &mut C,
+    stored: &AttemptRecord,
+    order: &OrderRecord,
+    asked: &Asked,
+    now: EpochMs,
+) -> Result<bool, StoreError> {
+    if stored.payment_key.as_ref() != Some(&asked.payment_key)
+        || stored.claimed_at != asked.claimed_at
+    {
+        return Ok(false);
+    }
+    let same_key: Vec<&AttemptRecord> = order
+        .attempts
+        .iter()
+        .filter(|record| record.payment_key.as_ref() == Some(&asked.payment_key))
+        .collect();
+    let attempts: Vec<Attempt> = same_key.iter().map(|record| record.attempt).collect();
+    let owner = payment::order::owner_of_key(&attempts).map(|index| same_key[index].id);
+    if owner == Some(stored.id) {
+        return Ok(true);
+    }
+    if let Some(owner) = owner {
+        let sql = "-- hint_owner\nUPDATE attempts SET ask_at = $2 WHERE id = $1";
+        db.execute("passing a hint on", sql, values![owner.0, now])
+            .await?;
+    }
+    Ok(false)
+}
+
+fn paid_by_another(order: &OrderRecord, id: AttemptId) -> bool {
+    order
+        .attempts
+        .iter()
+        .any(|record| record.id != id && record.attempt.counts_as_paid())
+}
+
+/// The machine's step, with what it takes of the stock. A charge for which there is no stock any more is given back.
+async fn take_step<C: Sql>(
+    db: &mut C,
+    stored: &AttemptRecord,
+    event: Event,
+    late: LateSuccess,
+) -> Result<Step, StoreError> {
+    let step = stored.attempt.apply(event, late);
+    let (from, to) = (stored.attempt.holding(), step.next.holding());
+    if !takes_more(from, to) || move_stock(db, &stored.order_id, from, to).await? {
+        return Ok(step);
+    }
+    let ended = Attempt {
+        status: AttemptStatus::Failed,
+        ..stored.attempt
+    };
+    Ok(ended.apply(event, LateSuccess::Cancel))
+}
+
+/// When to ask next about an attempt that has just come into its state.
+fn ask_at(next: &Attempt, now: EpochMs) -> Option<EpochMs> {
+    match next.status {
+        // Its cancel was refused: the money is still there, and an operator was told.
+        AttemptStatus::Failed | AttemptStatus::Expired if next.holds_money() => {
+            Some(now.plus(REFUSED_LOOK))
+        }
+        AttemptStatus::Unknown => Some(now.plus(FIRST_LOOK)),
+        AttemptStatus::Mischarged | AttemptStatus::CancelRequested => Some(now),
+        AttemptStatus::AwaitingDeposit => Some(now.plus(DEPOSIT_LOOK)),
+        AttemptStatus::Ready
+        | AttemptStatus::Approving
+        | AttemptStatus::Approved
+        | AttemptStatus::PartiallyCanceled
+        | AttemptStatus::Canceled
+        | AttemptStatus::Failed
+        | AttemptStatus::Expired => None,
+    }
+}
+
+/// Stores the machine's part of an attempt.
+pub(super) async fn save_attempt<C: Sql>(
+    db: &mut C,
+    stored: &AttemptRecord,
+    next: &Attempt,
+    now: EpochMs,
+    own_lease: Option<EpochMs>,
+) -> Result<(), StoreError> {
+    let moved = next.status != stored.attempt.status;
+    // A hint that is not the asker's own place-holder is kept: it may be newer than what is being recorded.
+    let hint = stored.ask_at.filter(|at| Some(*at) != own_lease);
+    let ask_at = if moved {
+        [ask_at(next, now), hint].into_iter().flatten().min()
+    } else {
+        stored.ask_at
+    };
+    let unknown_since = match next.status {
+        AttemptStatus::Unknown => Some(stored.unknown_since.unwrap_or(now)),
+        _ => None,
+    };
+    let ended = moved && !next.status.is_open() && next.status != AttemptStatus::Ready;
+    let sql = "-- save_attempt\nUPDATE attempts SET status = $2, reach = $3, reason = $4, charged_won = $5, \
+         charged_in_won = $6, canceled_won = $7, deposit = $8, void = $9, cancel_won = $10, cancel_from = $11, \
+         unknown_since = $12, ask_at = $13, asks = CASE WHEN $14 THEN 0 ELSE asks END, \
+         ended_at = CASE WHEN $15 THEN $16 ELSE ended_at END, version = version + 1 WHERE id = $1";
+    let in_won = |money: payment::money::Money| i64::from(money.currency == Currency::Krw);
+    let values = values![
+        stored.id.0,
+        next.status.as_str(),
+        next.reach.as_str(),
+        next.reason.map(payment::reach::Reason::as_str),
+        next.charged.map(|money| money.amount.get()),
+        next.charged.map(in_won),
+        next.canceled.get(),
+        i64::from(next.deposit),
+        i64::from(next.void),
+        next.cancel.map(|(amount, _)| amount.get()),
+        next.cancel.map(|(_, from)| from.status().as_str()),
+        unknown_since,
+        ask_at,
+        moved,
+        ended,
+        now,
+    ];
+    db.execute("storing an attempt", sql, values).await?;
+    Ok(())
+}
+
+/// A refused cancel of money that is owed is tried again much later, whatever state it leads back to; a newer hint stays.
+async fn put_off<C: Sql>(
+    db: &mut C,
+    stored: &AttemptRecord,
+    now: EpochMs,
+    own_lease: Option<EpochMs>,
+) -> Result<(), StoreError> {
+    if stored.ask_at.is_some() && stored.ask_at != own_lease {
+        return Ok(());
+    }
+    let sql = "-- put_off\nUPDATE attempts SET ask_at = $2 WHERE id = $1";
+    let values = values![stored.id.0, now.plus(REFUSED_LOOK)];
+    db.execute("putting a refused cancel off", sql, values)
+        .await?;
+    Ok(())
+}
+
+/// Notes when the last send began: "not found" is no answer until the gateway has settled since then.
+async fn save_resend<C: Sql>(db: &mut C, id: AttemptId, at: EpochMs) -> Result<(), StoreError> {
+    let sql = "-- save_resend\nUPDATE attempts SET resent_at = $2 WHERE id = $1";
+    db.execute("storing a resend", sql, values![id.0, at])
+        .await?;
+    Ok(())
+}
+
+/// The stable name of an event in the evidence.
+fn event_name(event: Event) -> &'static str {
+    match event {
+        Event::Claimed => "claimed",
+        Event::WindowClosed => "window_closed",
+        Event::SendRefused(_) => "not_sent",
+        Event::RefusedByGateway => "refused_by_gateway",
+        Event::AnswerLost(_) => "answer_lost",
+        Event::Interrupted => "interrupted",
+        Event::Found(Finding::Charged { .. }, _) => "charged",
+        Event::Found(Finding::AwaitingDeposit, _) => "awaiting_deposit",
+        Event::Found(Finding::Declined(_), _) => "declined",
+        Event::Found(Finding::Lapsed, _) => "lapsed",
+        Event::Found(Finding::Pending { .. }, _) => "pending",
+        Event::Found(Finding::NotFound { .. }, _) => "not_found",
+        Event::CancelAsked(_) => "cancel_asked",
+        Event::CancelRefused => "cancel_refused",
+    }
+}
+
+/// Adds to the evidence; the same word twice in a row, with the same state, is kept once.
+pub(super) async fn add_evidence<C: Sql>(
+    db: &mut C,
+    attempt: &AttemptRecord,
+    event: &str,
+    evidence: &Evidence,
+    why: &str,
+) -> Result<(), StoreError> {
+    let sql = "-- add_evidence\nINSERT INTO evidence (order_id, attempt_id, at, source, event, told, status, why) \
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8 WHERE NOT EXISTS (SELECT 1 FROM (SELECT event, status, told \
+         FROM evidence WHERE order_id = $1 AND attempt_id = $2 ORDER BY id DESC LIMIT 1) last \
+         WHERE last.event = $5 AND last.status = $7 AND last.told = $6)";
+    let values = values![
+        attempt.order_id.as_str(),
+        attempt.id.0,
+        evidence.at,
+        evidence.source,
+        event,
+        evidence.told.as_str(),
+        attempt.attempt.status.as_str(),
+        why,
+    ];
+    db.execute("storing evidence", sql, values).await?;
+    Ok(())
+}
+
+async fn save_order<C: Sql>(db: &mut C, order: &OrderRecord) -> Result<(), StoreError> {
+    let sql = "-- save_order\nUPDATE orders SET status = $2 WHERE id = $1 AND status <> $2";
+    let values = values![order.id.as_str(), order.status().as_str()];
+    db.execute("storing an order's status", sql, values).await?;
+    Ok(())
+}
+
+/// Queues the side effects of a step; each has a key, so that it is queued once in all.
+async fn queue_effects<C: Sql>(
+    db: &mut C,
+    before: &Attempt,
+    after: &AttemptRecord,
+    step: &Step,
+    order: &OrderRecord,
+    at: EpochMs,
+) -> Result<(), StoreError> {
+    let id = after.id.0;
+    let mut effects = Vec::new();
+    if step.pays(before) {
+        effects.push(("order_paid", format!("order_paid:{id}"), String::new()));
+    }
+    if after.attempt.canceled > before.canceled {
+        let canceled = after.attempt.canceled;
+        let kind = match order.status() {
+            OrderStatus::PartiallyCanceled => Some("order_partially_canceled"),
+            OrderStatus::Canceled => Some("order_canceled"),
+            OrderStatus::Pending | OrderStatus::Paid | OrderStatus::Expired => None,
+        };
+        effects.extend(kind.map(|kind| {
+            (
+                kind,
+                format!("{kind}:{id}:{canceled}"),
+                canceled.to_string(),
+            )
+        }));
+    }
+    if let Some(alarm) = step.alarm.map(Alarm::as_str) {
+        effects.push(("alarm", format!("alarm:{id}:{alarm}"), alarm.to_owned()));
+    }
+    let sql = "-- queue_effect\nINSERT INTO outbox (key, order_id, attempt_id, kind, payload, created_at) \
+               VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
+    for (kind, key, payload) in &effects {
+        let order = order.id.as_str();
+        let values = values![key.as_str(), order, id, *kind, payload.as_str(), at];
+        db.execute("queueing a side effect", sql, values).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! Attempts that wait for the gateway's word: which are due, and when to ask again.
+
+use payment::id::{GatewayName, IdempotencyKey};
+
+use super::commit;
+use super::engine::{Columns as _, Engine, Lock, Sql, Tx, values};
+use super::rows::{attempts, ids, select_attempts};
+use crate::clock::EpochMs;
+use crate::store::{AttemptId, AttemptRecord, Census, StoreError};
+
+/// Attempts about which the gateway is to be asked by `now`, the longest due first. Nothing is taken by looking: who asks
+/// is decided by [`move_look`], whichever node looked. No look is ever set twenty minutes ahead: one that lies farther was
+/// set by a clock that was wrong, and is due.
+pub(super) async fn due<C: Sql>(
+    db: &mut C,
+    now: EpochMs,
+    most: u32,
+) -> Result<Vec<AttemptRecord>, StoreError> {
+    let sql = select_attempts!(
+        "due",
+        "WHERE ask_at <= $1 OR ask_at > $1 + 1200000 ORDER BY ask_at LIMIT $2"
+    );
+    let doing = "looking for attempts to ask about";
+    attempts(&db.rows(doing, sql, values![now, most]).await?)
+}
+
+/// When the next attempt is due.
+pub(super) async fn next_due<C: Sql>(db: &mut C) -> Result<Option<EpochMs>, StoreError> {
+    let sql = "-- next_due\nSELECT min(ask_at) AS at FROM attempts WHERE ask_at IS NOT NULL";
+    let row = db.row("looking for the next inquiry", sql, &[]).await?;
+    row.map_or(Ok(None), |row| Ok(row.integer_or_null("at")?.map(EpochMs)))
+}
+
+/// The attempt of a gateway that has waited longest to be known.
+pub(super) async fn oldest_waiting<C: Sql>(
+    db: &mut C,
+    gateway: &GatewayName,
+) -> Result<Option<AttemptRecord>, StoreError> {
+    let sql = select_attempts!(
+        "oldest_waiting",
+        "WHERE gateway = $1 AND ask_at IS NOT NULL AND status IN ('unknown', 'mischarged', 'cancel_requested') \
+         ORDER BY coalesce(unknown_since, 0), id LIMIT 1"
+    );
+    let doing = "looking for the oldest unknown";
+    let rows = db.rows(doing, sql, values![gateway.as_str()]).await?;
+    Ok(attempts(&rows)?.pop())
+}
+
+/// Moves an attempt's next look, if it still is where the asker left it.
+pub(super) async fn move_look<C: Sql>(
+    db: &mut C,
+    attempt: AttemptId,
+    from: EpochMs,
+    to: Option<EpochMs>,
+    asks: u32,
+) -> Result<bool, StoreError> {
+    let sql =
+        "-- move_look\nUPDATE attempts SET ask_at = $3, asks = $4 WHERE id = $1 AND ask_at = $2";
+    let values = values![attempt.0, from, to, asks];
+    let moved = db.execute("noting when to ask again", sql, values).await?;
+    Ok(moved == 1)
+}
+
+/// Gives every waiting attempt without a next look one.
+pub(super) async fn rearm<D: Engine>(mut tx: Tx<D>, now: EpochMs) -> Result<u64, StoreError> {
+    let doing = "arming what waits";
+    tx.lock(Lock::Unarmed).await?;
+    let sql = "-- rearm\nUPDATE attempts SET ask_at = $1 WHERE ask_at IS NULL AND payment_key IS NOT NULL AND status IN \
+               ('unknown', 'awaiting_deposit', 'mischarged', 'cancel_requested')";
+    let armed = tx.execute(doing, sql, values![now]).await?;
+    commit::<D>(tx, doing).await?;
+    Ok(armed)
+}
+
+/// Makes every waiting attempt of a gateway due now.
+pub(super) async fn wake_waiting<D: Engine>(
+    mut tx: Tx<D>,
+    gateway: &GatewayName,
+    now: EpochMs,
+) -> Result<u64, StoreError> {
+    let doing = "waking the unknown attempts";
+    tx.lock(Lock::Waiting(gateway, now)).await?;
+    let sql = "-- wake_waiting\nUPDATE attempts SET ask_at = $2 WHERE gateway = $1 AND ask_at > $2 AND status IN \
+               ('unknown', 'mischarged', 'cancel_requested')";
+    let values = values![gateway.as_str(), now];
+    let woken = tx.execute(doing, sql, values).await?;
+    commit::<D>(tx, doing).await?;
+    Ok(woken)
+}
+
+/// Fixes the key of a cancel, so that a resend after a crash is the same cancel.
+pub(super) async fn cancel_key<D: Engine>(
+    mut tx: Tx<D>,
+    attempt: AttemptId,
+    key: &IdempotencyKey,
+    replace: bool,
+) -> Result<IdempotencyKey, StoreError> {
+    let doing = "fixing the key of a cancel";
+    let sql = "-- cancel_key\nUPDATE attempts SET cancel_key = $2 WHERE id = $1 AND ($3 OR cancel_key IS NULL)";
+    let values = values![attempt.0, key.as_str(), replace];
+    tx.execute(doing, sql, values).await?;
+    let sql = "-- cancel_key_now\nSELECT cancel_key FROM attempts WHERE id = $1";
+    let row = tx.row(doing, sql, values![attempt.0]).await?;
+    let corrupt = StoreError::Corrupt { what: "cancel key" };
+    let Some(row) = row else { return Err(corrupt) };
+    let stored = IdempotencyKey::parse(row.text("cancel_key")?).map_err(|_| corrupt)?;
+    commit::<D>(tx, doing).await?;
+    Ok(stored)
+}
+
+/// Attempts that have been approving since before a moment.
+pub(super) async fn approving_since<C: Sql>(
+    db: &mut C,
+    before: EpochMs,
+) -> Result<Vec<AttemptId>, StoreError> {
+    let sql = "-- approving_since\nSELECT id FROM attempts WHERE status = 'approving' AND claimed_at < $1 ORDER BY id";
+    let doing = "looking for interrupted attempts";
+    ids(&db.rows(doing, sql, values![before]).await?)
+}
+
+/// Ready attempts whose window has closed.
+pub(super) async fn lapsed_windows<C: Sql>(
+    db: &mut C,
+    now: EpochMs,
+    most: u32,
+) -> Result<Vec<AttemptId>, StoreError> {
+    let sql = "-- lapsed_windows\nSELECT id FROM attempts WHERE status = 'ready' AND window_until <= $1 \
+               ORDER BY window_until LIMIT $2";
+    let doing = "looking for closed windows";
+    ids(&db.rows(doing, sql, values![now, most]).await?)
+}
+
+/// The figures for the gauges.
+pub(super) async fn census<C: Sql>(db: &mut C) -> Result<Census, StoreError> {
+    let sql = "-- census\nSELECT (SELECT count(*) FROM attempts WHERE status = 'unknown') AS in_doubt, \
+               (SELECT min(unknown_since) FROM attempts WHERE status = 'unknown') AS oldest, \
+               (SELECT count(*) FROM webhooks WHERE next_at IS NOT NULL) AS webhooks";
+    let Some(row) = db.row("counting", sql, &[]).await? else {
+        return Ok(Census::default());
+    };
+    Ok(Census {
+        unknown: u64::try_from(row.integer("in_doubt")?).unwrap_or(0),
+        oldest_unknown: row.integer_or_null("oldest")?.map(EpochMs),
+        webhooks_waiting: u64::try_from(row.integer("webhooks")?).unwrap_or(0),
+    })
+}
