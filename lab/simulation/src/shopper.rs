@@ -36,8 +36,20 @@ pub(crate) async fn shop(world: Arc<World>, number: u32) {
     let mut order = None;
     for attempt in 0..5 {
         let id = OrderId::parse(&format!("ord_{number}_{attempt}")).expect("a plain id");
-        let product = if world.perhaps(0.3) { 1 } else { 0 };
-        let sku = lock(&world.tables).products[product].sku.clone();
+        // The first on the shelf is plentiful, the last one scarce.
+        let sku = {
+            let scarce = world.perhaps(0.3);
+            let products = &lock(&world.tables).products;
+            let product = if scarce {
+                products.last()
+            } else {
+                products.first()
+            };
+            product
+                .expect("there is something on the shelf")
+                .sku
+                .clone()
+        };
         let quantity = if world.perhaps(0.8) { 1 } else { 2 };
         let made = network::make_order(&world, id.clone(), owner.clone(), (sku, quantity));
         match tokio::time::timeout(Duration::from_secs(20), made).await {

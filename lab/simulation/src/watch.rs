@@ -240,25 +240,21 @@ impl World {
 
     /// Reserved + sold + free = total, recomputed from the attempts.
     pub(crate) fn check_stock(&self, tables: &Tables) {
-        for (index, product) in tables.products.iter().enumerate() {
-            let (mut reserved, mut sold) = (0, 0);
-            for order in tables.orders.values() {
-                let quantity: i64 = order
-                    .lines
-                    .iter()
-                    .filter(|line| line.0 == index)
-                    .map(|line| line.1)
-                    .sum();
-                for attempt in &order.attempts {
-                    match held(&tables.attempts[*attempt]) {
+        let mut held = vec![(0, 0); tables.products.len()];
+        for order in tables.orders.values() {
+            for attempt in &order.attempts {
+                let holding = holding(&tables.attempts[*attempt]);
+                for (index, quantity) in &order.lines {
+                    match holding {
                         Held::Nothing => {}
-                        Held::Reserved => reserved += quantity,
-                        Held::Sold => sold += quantity,
+                        Held::Reserved => held[*index].0 += quantity,
+                        Held::Sold => held[*index].1 += quantity,
                     }
                 }
             }
-            let free = product.total - product.reserved - product.sold;
-            if (product.reserved, product.sold) != (reserved, sold) || free < 0 {
+        }
+        for (product, (reserved, sold)) in tables.products.iter().zip(held) {
+            if (product.reserved, product.sold) != (reserved, sold) || product.free() < 0 {
                 self.wrong(format_args!(
                     "stock of {}: {} reserved and {} sold, the attempts say {reserved} and {sold}",
                     product.sku, product.reserved, product.sold
@@ -367,7 +363,7 @@ enum Held {
     Sold,
 }
 
-fn held(record: &AttemptRecord) -> Held {
+fn holding(record: &AttemptRecord) -> Held {
     match record.attempt.status {
         AttemptStatus::Approving
         | AttemptStatus::Unknown

@@ -7,7 +7,7 @@ use payment::order::OrderStatus;
 use payment::reach::{Reach, Reason};
 use server::clock::EpochMs;
 use server::store::{
-    AttemptId, AttemptRecord, Claim, Claimed, Closed, NewAttemptRow, Opened, OrderRecord,
+    AttemptId, AttemptRecord, Claim, Claimed, Closed, Evidence, NewAttemptRow, Opened, OrderRecord,
 };
 
 use super::Tables;
@@ -130,7 +130,10 @@ impl Tables {
             self.expire(ready, new.at);
         }
         let id = next_gateway_order_id(&order);
+        let at = new.at;
         let made = self.insert(&order, new, id);
+        let evidence = Evidence::plain("shopper", at);
+        self.tell(made.id, "window_opened", &evidence);
         Opened::Ready(Box::new(made))
     }
 
@@ -225,6 +228,8 @@ impl Tables {
         }
         let step = taken.attempt.apply(Event::Claimed, LateSuccess::Cancel);
         self.save_attempt(taken.id, step.next, claim.at, None);
+        let evidence = Evidence::plain("confirm", claim.at);
+        self.tell(taken.id, "claimed", &evidence);
         let order = self.order(&taken.order_id).map(Box::new);
         let attempt = self.attempt(taken.id).cloned().map(Box::new);
         match (order, attempt) {

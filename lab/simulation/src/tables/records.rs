@@ -1,10 +1,14 @@
 //! Recording what was learned, by the same rules as the databases': row, stock, order status and outbox at once.
 
 use payment::attempt::{Alarm, Attempt, AttemptStatus, Event, LateSuccess, Step};
+use payment::id::OrderId;
 use payment::order::OrderStatus;
 use payment::time::Millis;
 use server::clock::EpochMs;
-use server::store::{Asked, AttemptId, AttemptRecord, Evidence, OrderRecord, Recorded};
+use server::store::sql::event_name;
+use server::store::{
+    Asked, AttemptId, AttemptRecord, Evidence, EvidenceRow, OrderRecord, Recorded,
+};
 
 use super::Tables;
 
@@ -31,7 +35,48 @@ pub(super) fn ask_at(next: &Attempt, now: EpochMs) -> Option<EpochMs> {
     }
 }
 
+/// One entry of the evidence.
+#[derive(Debug, Clone)]
+pub(super) struct Told {
+    order: OrderId,
+    attempt: AttemptId,
+    row: EvidenceRow,
+    told: String,
+}
+
 impl Tables {
+    /// Adds to the evidence; the same word twice in a row, with the same state, is kept once.
+    pub(super) fn tell(&mut self, id: AttemptId, event: &str, evidence: &Evidence) {
+        let Some(record) = self.attempt(id) else {
+            return;
+        };
+        let entry = Told {
+            order: record.order_id.clone(),
+            attempt: id,
+            row: EvidenceRow {
+                at: evidence.at,
+                source: evidence.source.to_owned(),
+                event: event.to_owned(),
+                status: record.attempt.status.as_str().to_owned(),
+            },
+            told: evidence.told.clone(),
+        };
+        let mut earlier = self.evidence.iter().rev();
+        let same = |last: &Told| {
+            (&last.row.event, &last.row.status, &last.told)
+                == (&entry.row.event, &entry.row.status, &entry.told)
+        };
+        if !earlier.find(|told| told.attempt == id).is_some_and(same) {
+            self.evidence.push(entry);
+        }
+    }
+
+    /// The evidence of an order, oldest first.
+    pub(crate) fn evidence(&self, order: &OrderId) -> Vec<EvidenceRow> {
+        let of = self.evidence.iter().filter(|told| told.order == *order);
+        of.map(|told| told.row.clone()).collect()
+    }
+
     /// Applies an event to an attempt; `None` for a row that is not there. `fenced` says whether an answer is taken only
     /// for what it was asked about.
     pub(crate) fn record(
@@ -80,6 +125,7 @@ impl Tables {
         {
             record.resent_at = evidence.resent_at;
         }
+        self.tell(id, event_name(event), evidence);
         self.save_order(&stored.order_id);
         let order = self.order(&stored.order_id)?;
         let after = self.attempt(id)?.clone();

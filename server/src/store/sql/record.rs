@@ -245,7 +245,7 @@ async fn save_resend<C: Sql>(db: &mut C, id: AttemptId, at: EpochMs) -> Result<(
 }
 
 /// The stable name of an event in the evidence.
-fn event_name(event: Event) -> &'static str {
+pub fn event_name(event: Event) -> &'static str {
     match event {
         Event::Claimed => "claimed",
         Event::WindowClosed => "window_closed",
