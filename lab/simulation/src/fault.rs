@@ -78,7 +78,7 @@ faults! {
     /// A server error after booking.
     ErrorAfter = "error_after", 0.1;
     /// Another amount is booked than was asked for.
-    WrongAmount = "wrong_amount", 0.2;
+    WrongAmount = "wrong_amount", 0.4;
     /// A booking cannot be seen for a while.
     NotFoundYet = "not_found_yet", 0.6;
     /// A booking long after every promise of the gateway.
@@ -92,7 +92,7 @@ faults! {
     /// A cancel is lost before the gateway sees it.
     CancelLost = "cancel_lost", 0.5;
     /// A cancel's answer is lost after it was booked.
-    CancelAnswerLost = "cancel_answer_lost", 0.5;
+    CancelAnswerLost = "cancel_answer_lost", 1.0;
     /// A cancel is not carried out; a new key is needed.
     CancelNotDone = "cancel_not_done", 0.5;
     /// A cancel is refused.

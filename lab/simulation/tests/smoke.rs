@@ -3,7 +3,9 @@
 use simulation::{Bug, Fault, run, run_seeds};
 
 /// Enough to meet every state, few enough for every run of the tests.
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 200;
+/// Within so many each planted bug must be found.
+const SEEDS_FOR_A_BUG: u64 = 300;
 /// What is beyond every promise.
 const WITHOUT: &[Fault] = &[Fault::ClockAstray];
 
@@ -22,11 +24,11 @@ fn a_seed_replays_exactly_and_another_does_not() {
     assert_ne!(first.hash, run(8, None, false, WITHOUT).hash);
 }
 
-/// Each bug is found within so many seeds.
 #[test]
 fn every_planted_bug_is_found() {
     for bug in Bug::ALL {
-        let found = (0..SEEDS).any(|seed| !run(seed, Some(bug), false, WITHOUT).wrong.is_empty());
-        assert!(found, "{bug:?} was not found in {SEEDS} seeds");
+        let found =
+            (0..SEEDS_FOR_A_BUG).any(|seed| !run(seed, Some(bug), false, WITHOUT).wrong.is_empty());
+        assert!(found, "{bug:?} was not found in {SEEDS_FOR_A_BUG} seeds");
     }
 }
