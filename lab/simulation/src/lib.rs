@@ -26,3 +26,4 @@ pub use bug::Bug;
 pub use campaign::{Options, Report, command, run_seeds};
 pub use fault::{Counts, Fault};
 pub use run::{Figures, Outcome, run};
+pub use store::store;

@@ -114,6 +114,14 @@ impl NodeStore {
     }
 }
 
+/// The store without any fault, as one process that owns its database has it, for the contract suite of stores.
+#[must_use]
+pub fn store() -> Arc<dyn Store> {
+    let world = World::at_peace();
+    let life = Life::current(&world, 0);
+    Arc::new(NodeStore::new(world, life))
+}
+
 #[async_trait]
 impl Store for NodeStore {
     async fn ping(&self) -> Answer<()> {

@@ -56,6 +56,25 @@ impl World {
         let plan = without
             .iter()
             .fold(Plan::draw(&mut rng), |plan, fault| plan.without(*fault));
+        Self::of(plan, rng, bug, trace)
+    }
+
+    /// A world of one node in which nothing goes wrong, with a single piece of what is scarce.
+    pub(crate) fn at_peace() -> Arc<Self> {
+        let mut rng = ChaCha8Rng::seed_from_u64(0);
+        let drawn = Plan::draw(&mut rng);
+        let plan = Fault::ALL
+            .iter()
+            .fold(drawn, |plan, fault| plan.without(*fault));
+        let plan = Plan {
+            nodes: 1,
+            scarce: 1,
+            ..plan
+        };
+        Self::of(plan, rng, None, false)
+    }
+
+    fn of(plan: Plan, rng: ChaCha8Rng, bug: Option<Bug>, trace: bool) -> Arc<Self> {
         Arc::new(Self {
             bug,
             start: Instant::now(),
