@@ -1,10 +1,12 @@
 //! The parts of pages, one a file.
 
 pub mod art;
+pub mod asleep;
 pub mod checkout_island;
 pub mod layout;
 pub mod live_order;
 pub mod panel;
+pub mod refunds;
 pub mod stage;
 pub mod status;
 pub mod summary;

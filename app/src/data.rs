@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use payment::id::{AttemptReference, GatewayOrderId, OrderId, Sku};
 use payment::money::Won;
+use payment::refund::RefundStatus;
 use payment::time::{Millis, PageTimes};
 use payment::wire::OrderState;
 
@@ -70,6 +71,30 @@ pub struct OrderPage {
     pub returned: Option<ReturnedAttempt>,
     /// Development only: the gateway's truth about this order, one line per gateway order id.
     pub gateway_truth: Option<Vec<String>>,
+    /// What people asked to have back, oldest first.
+    pub refunds: Vec<RefundLine>,
+    /// What the shopper may still cancel; `None` is nothing.
+    pub cancel: Option<CancelOffer>,
+}
+
+/// One refund of an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefundLine {
+    /// How much.
+    pub amount: Won,
+    /// How far it has come.
+    pub status: RefundStatus,
+    /// When it was asked for, written for people.
+    pub asked: String,
+}
+
+/// The cancel that a page offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CancelOffer {
+    /// How much would go back.
+    pub amount: Won,
+    /// A key of this rendering: its button pressed twice is one wish.
+    pub key: String,
 }
 
 /// The attempt that a return address names.
@@ -119,6 +144,8 @@ pub enum MomentKind {
     WrongAmount,
     /// The gateway says that it never charged it.
     NeverCharged,
+    /// An operator found that it was never charged.
+    OperatorEnded,
     /// It ended, and a charge came after that.
     LateSuccess,
     /// Money is to be given back.

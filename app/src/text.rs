@@ -4,13 +4,17 @@
 
 mod en;
 mod ko;
+mod mail;
 
 use payment::money::Won;
 use payment::reach::{Decline, NotSent, Reason};
+use payment::refund::{RefundStatus, RefusedFor};
 use payment::time::Millis;
 use payment::view::{PayAction, Stage};
 use payment::wire::ProblemCode;
 use serde::{Deserialize, Serialize};
+
+pub use mail::Mail;
 
 use crate::data::MomentKind;
 
@@ -97,6 +101,12 @@ pub enum Word {
     UnavailableTitle,
     /// Its text.
     UnavailableBody,
+    /// Heading of an order's refunds.
+    RefundsTitle,
+    /// Heading of the cancel form.
+    CancelTitle,
+    /// Its button.
+    CancelButton,
 }
 
 /// A message of the development panel.
@@ -292,6 +302,25 @@ impl Lang {
         match self {
             Self::Ko => ko::moment(what),
             Self::En => en::moment(what),
+        }
+    }
+
+    /// How far a refund has come.
+    #[must_use]
+    pub const fn refund(self, status: RefundStatus) -> &'static str {
+        match self {
+            Self::Ko => ko::refund(status),
+            Self::En => en::refund(status),
+        }
+    }
+
+    /// What cancelling an order gives back.
+    #[must_use]
+    pub fn cancel_lead(self, amount: Won) -> String {
+        let amount = self.won(amount);
+        match self {
+            Self::Ko => ko::cancel_lead(&amount),
+            Self::En => en::cancel_lead(&amount),
         }
     }
 

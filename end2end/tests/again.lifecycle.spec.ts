@@ -129,6 +129,25 @@ for (const kept of [true, false]) {
       await endsWell(page, shop, address, confirm);
     });
 
+    test('goes back from the window without having paid', async ({ page, shop, address }, info) => {
+      await page.goto(address);
+      const order = await act.orderFromHere(page);
+      await act.openWindow(page);
+      const polls: string[] = [];
+      page.on('request', (request) => {
+        if (request.url().includes('/api/orders/')) polls.push(request.url());
+      });
+      await page.goBack({ waitUntil: 'commit' });
+      await see.stage(page, 'offer');
+      await expectPersisted(info, page, kept);
+      // A page that was kept has asked before its button came to life.
+      if (kept) expect(polls.length).toBeGreaterThan(0);
+      expect(await act.openWindow(page)).toBe(order);
+      await act.payInWindow(page);
+      await see.stage(page, 'paid');
+      await see.oneCharge(shop, order);
+    });
+
     test('comes back to a checkout that was paid in another tab', async ({ context, page, shop, address }, info) => {
       await page.goto(address);
       const order = await act.orderFromHere(page);
@@ -221,6 +240,30 @@ test('leaves a checkout open that is paid in another tab', async ({ context, pag
   await see.stage(page, 'paid');
   await expect(see.payControls(page)).toHaveCount(0);
   await see.oneCharge(shop, order);
+});
+
+test.describe('a shop that is replaced meanwhile', () => {
+  // Whoever asks while nobody serves hears so.
+  test.use({ expectedConsole: [/net::ERR_(CONNECTION|EMPTY|SOCKET)/] });
+
+  test('a page of before finds what the new one knows', async ({ context, page, shop, address }) => {
+    await page.goto(address);
+    const order = await act.orderFromHere(page);
+    await expect(page.locator('body')).toHaveAttribute('data-hydrated', 'true');
+    const other = await context.newPage();
+    await other.goto(address);
+    await hide(page, other);
+    await shop.restart();
+    await other.goto(`${address}/checkout/${order}`);
+    await act.openWindow(other);
+    await act.payInWindow(other);
+    await see.stage(other, 'paid');
+
+    await show(page);
+    await see.stage(page, 'paid');
+    await expect(see.payControls(page)).toHaveCount(0);
+    await see.oneCharge(shop, order);
+  });
 });
 
 /** The page last shown came out of the back/forward cache, or did not. */

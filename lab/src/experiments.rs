@@ -3,10 +3,14 @@
 mod cap_sweep;
 mod departed;
 mod disconnects;
+mod kills;
+mod known;
+mod nodes;
 mod pg_stop;
 mod resend_budget;
 mod slow_heads;
 mod waiting;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,7 +38,7 @@ pub(crate) struct Experiment {
 }
 
 /// Every experiment.
-pub(crate) const ALL: [Experiment; 7] = [
+pub(crate) const ALL: [Experiment; 12] = [
     cap_sweep::EXPERIMENT,
     resend_budget::EXPERIMENT,
     departed::EXPERIMENT,
@@ -42,6 +46,11 @@ pub(crate) const ALL: [Experiment; 7] = [
     waiting::EXPERIMENT,
     slow_heads::EXPERIMENT,
     disconnects::EXPERIMENT,
+    kills::ON_SQLITE,
+    kills::ON_POSTGRES,
+    known::EXPERIMENT,
+    nodes::EXPERIMENT,
+    webhooks::EXPERIMENT,
 ];
 
 /// The experiment of a name.

@@ -4,6 +4,8 @@ pub(crate) mod books;
 pub(crate) mod gateway;
 pub(crate) mod process;
 pub(crate) mod sampler;
+pub(crate) mod site;
+pub(crate) mod truth;
 pub(crate) mod validity;
 
 use std::net::TcpListener;

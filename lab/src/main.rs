@@ -8,6 +8,11 @@ mod load;
 mod pace;
 mod plan;
 mod pollers;
+// The tests of the server start PostgreSQL the same way.
+#[path = "../../server/tests/support/postgres_own.rs"]
+mod postgres_own;
+#[path = "../../server/tests/support/postgres_server.rs"]
+mod postgres_server;
 mod prometheus;
 mod raw;
 mod report;

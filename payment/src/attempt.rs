@@ -134,6 +134,15 @@ pub enum Source {
     Inquiry,
 }
 
+/// What an operator says of an attempt that no gateway tells about any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OperatorWord {
+    /// The order's amount was charged.
+    Charged,
+    /// Nothing was charged, and nothing will be.
+    NotCharged,
+}
+
 /// Something that happened to an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
@@ -151,10 +160,14 @@ pub enum Event {
     Interrupted,
     /// The gateway's word.
     Found(Finding, Source),
+    /// An operator ends the doubt. It weighs less than any word of the gateway: it moves nothing but an unknown attempt.
+    OperatorSaid(OperatorWord),
     /// Somebody wants this much back.
     CancelAsked(Won),
     /// The gateway refused to give money back.
     CancelRefused,
+    /// The cancel that people asked for has come to its end: the gateway did it, or it is proven that it never will.
+    CancelEnded,
 }
 
 /// What to do with an approval that comes after the attempt had ended as failed or expired.
@@ -162,7 +175,7 @@ pub enum Event {
 pub enum LateSuccess {
     /// Give the money back (the default, and always when another attempt has paid the order).
     Cancel,
-    /// Let it pay the order; only when the stock can be had again.
+    /// Let it pay the order; only when nothing else of the order may, and the stock can be had again.
     Revive,
 }
 
@@ -349,6 +362,23 @@ impl Attempt {
     pub fn holds_money(&self) -> bool {
         self.charged
             .is_some_and(|money| self.canceled < money.amount)
+    }
+
+    /// What of its charge the gateway still holds, by what is known.
+    #[must_use]
+    pub fn balance(&self) -> Won {
+        let charged = self.charged.map_or(Won::ZERO, |money| money.amount);
+        charged.less(self.canceled)
+    }
+
+    /// Whether a cancel is under way that people asked for, of a charge that pays the order.
+    #[must_use]
+    pub const fn cancels_on_request(&self) -> bool {
+        let from_paid = matches!(
+            self.cancel,
+            Some((_, CameFrom::Approved | CameFrom::PartiallyCanceled))
+        );
+        from_paid && matches!(self.status, AttemptStatus::CancelRequested)
     }
 
     /// Whether the gateway holds money of it that is to go back without anybody asking.

@@ -38,6 +38,7 @@ pub mod order;
 pub mod predict;
 pub mod proof;
 pub mod reach;
+pub mod refund;
 pub mod resend;
 pub mod share;
 pub mod time;

@@ -74,6 +74,26 @@ pub fn derive(attempts: &[Attempt], lapsed: bool) -> OrderStatus {
     OrderStatus::Pending
 }
 
+/// Whether a late success may pay its order after all, as far as the `others` of the order go: none of them paid it, is
+/// open, or has money at the gateway. Of two that could both end charged, the late one goes back.
+#[must_use]
+pub fn may_revive(others: &[Attempt]) -> bool {
+    others.iter().all(|other| match other.status {
+        AttemptStatus::Ready | AttemptStatus::Failed | AttemptStatus::Expired => {
+            !other.holds_money()
+        }
+        // A wrong charge that went back paid nothing; an order that was paid and given back is closed.
+        AttemptStatus::Canceled => other.void && !other.holds_money(),
+        AttemptStatus::Approving
+        | AttemptStatus::Unknown
+        | AttemptStatus::AwaitingDeposit
+        | AttemptStatus::Mischarged
+        | AttemptStatus::Approved
+        | AttemptStatus::CancelRequested
+        | AttemptStatus::PartiallyCanceled => false,
+    })
+}
+
 /// Which of the attempts with the same payment key the gateway's word about that key belongs to: the one that sent it.
 ///
 /// An attempt that is proven not sent takes no word while another has the key; of several that sent it (a definite
@@ -132,6 +152,33 @@ mod tests {
         );
         assert_eq!(derive(&[after(&[])], true), OrderStatus::Expired);
         assert_eq!(derive(&[], false), OrderStatus::Pending);
+    }
+
+    #[test]
+    fn a_late_success_pays_only_an_order_that_nothing_else_pays_or_may_pay() {
+        let declined = Event::Found(
+            Finding::Declined(crate::reach::Decline::CardRefused),
+            Source::Answer,
+        );
+        let failed = after(&[Event::Claimed, declined]);
+        let wrong_and_back = after(&[Event::Claimed, charge(9_999, 0), charge(9_999, 9_999)]);
+        assert!(may_revive(&[]));
+        assert!(may_revive(&[after(&[]), failed, wrong_and_back]));
+        let late = after(&[Event::Claimed, declined, charge(10_000, 0)]);
+        let others = [
+            after(&[Event::Claimed]),
+            after(&[Event::Claimed, Event::Interrupted]),
+            after(&[Event::Claimed, charge(9_999, 0)]),
+            after(&[Event::Claimed, charge(10_000, 0)]),
+            after(&[Event::Claimed, charge(10_000, 1)]),
+            after(&[Event::Claimed, charge(10_000, 10_000)]),
+            late,
+            // Its cancel was refused: the money is still there.
+            late.apply(Event::CancelRefused, LateSuccess::Cancel).next,
+        ];
+        for other in others {
+            assert!(!may_revive(&[failed, other]), "{other:?}");
+        }
     }
 
     #[test]

@@ -128,13 +128,15 @@ pub enum Reason {
     PgExpired,
     /// The gateway's confirm window passed and it never saw a charge.
     NeverCharged,
+    /// An operator said that it was never charged.
+    OperatorEnded,
     /// Another amount or currency was charged.
     WrongAmount,
     /// An approval came after the attempt had ended.
     LateSuccess,
 }
 
-const REASONS: [(Reason, &str); 24] = [
+const REASONS: [(Reason, &str); 25] = [
     (Reason::NotSent(NotSent::Cap), "pg_cap_reached"),
     (Reason::NotSent(NotSent::Circuit), "circuit_open"),
     (Reason::NotSent(NotSent::Deadline), "deadline_passed"),
@@ -160,6 +162,7 @@ const REASONS: [(Reason, &str); 24] = [
     (Reason::WindowClosed, "window_closed"),
     (Reason::PgExpired, "pg_expired"),
     (Reason::NeverCharged, "never_charged"),
+    (Reason::OperatorEnded, "ended_by_operator"),
     (Reason::WrongAmount, "wrong_amount"),
     (Reason::LateSuccess, "late_success"),
 ];

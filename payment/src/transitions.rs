@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::attempt::{Attempt, AttemptStatus, CameFrom, Event, Finding, LateSuccess, Source};
+use crate::attempt::{
+    Attempt, AttemptStatus, CameFrom, Event, Finding, LateSuccess, OperatorWord, Source,
+};
 use crate::money::{Currency, Money, Won};
 use crate::reach::{Decline, Lost, NotSent, Reach};
 
@@ -81,8 +83,17 @@ pub fn events() -> Vec<(&'static str, Event)> {
     ];
     events.extend(charges());
     events.extend(refusals());
+    events.push((
+        "operator: charged",
+        Event::OperatorSaid(OperatorWord::Charged),
+    ));
+    events.push((
+        "operator: not charged",
+        Event::OperatorSaid(OperatorWord::NotCharged),
+    ));
     events.push(("cancel asked", Event::CancelAsked(won(10_000))));
     events.push(("cancel refused", Event::CancelRefused));
+    events.push(("cancel ended", Event::CancelEnded));
     events
 }
 

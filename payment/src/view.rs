@@ -36,7 +36,9 @@ impl Standing {
     pub fn of(order: &OrderState) -> Self {
         let latest = order.attempt.as_ref().map(|attempt| attempt.status);
         match order.status {
-            OrderStatus::Paid if latest == Some(AttemptStatus::CancelRequested) => {
+            OrderStatus::Paid | OrderStatus::PartiallyCanceled
+                if latest == Some(AttemptStatus::CancelRequested) =>
+            {
                 Self::ReturningMoney
             }
             OrderStatus::Paid => Self::Paid,

@@ -119,6 +119,41 @@ pub struct OrderState {
     pub poll_after_ms: u64,
 }
 
+/// The body of `POST /api/orders/{order}/cancel`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CancelRequest {
+    /// Why, for people; 1 to 160 characters.
+    pub reason: String,
+    /// How much is to go back; all that is left when absent.
+    #[serde(default)]
+    pub amount: Option<Won>,
+}
+
+/// One refund within the answer to a cancel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefundView {
+    /// Its name, also part of the reason that the gateway keeps.
+    pub reference: String,
+    /// How much.
+    pub amount: Won,
+    /// `waiting`, `asked`, `done`, or why it was refused.
+    pub status: String,
+}
+
+/// The body of a cancel's 200 and 202: the order as a poll tells it, and the refund that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CancelAnswer {
+    /// The order.
+    #[serde(flatten)]
+    pub order: OrderState,
+    /// What the gateway has given back of it in all.
+    pub refunded: Won,
+    /// The refund.
+    pub refund: RefundView,
+}
+
 macro_rules! problem_codes {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $status:literal;)*) => {
         /// The stable codes of problem answers (spec section 5).

@@ -1,13 +1,15 @@
 //! What must hold for any order, number and mixture of events.
 
-use payment::attempt::{Attempt, AttemptStatus, Event, Finding, Holding, LateSuccess, Source};
+use payment::attempt::{
+    Attempt, AttemptStatus, Event, Finding, Holding, LateSuccess, OperatorWord, Source,
+};
 use payment::checkout::{Checkout, Command, ConfirmAnswer, Event as PageEvent};
 use payment::deadline::{Deadline, TimeLeft, parse_timeout};
 use payment::id::OrderId;
 use payment::money::{Money, Won};
 use payment::order::{OrderStatus, derive};
 use payment::proof::NotCharged;
-use payment::reach::{Decline, Lost, NotSent, Reach};
+use payment::reach::{Decline, Lost, NotSent, Reach, Reason};
 use payment::time::{Millis, PageTimes};
 use payment::transitions::{events, example};
 use payment::view::{Stage, Standing};
@@ -131,13 +133,47 @@ proptest! {
             if attempt.status == AttemptStatus::Failed && before.status != AttemptStatus::Failed {
                 let back = before.status == AttemptStatus::CancelRequested;
                 prop_assert!(back || attempt.reach != Reach::MayHaveBeenSent
-                    || attempt.reason.is_some_and(|reason| reason.as_str() == "never_charged"));
+                    || attempt.reason.is_some_and(|reason| matches!(reason, Reason::NeverCharged | Reason::OperatorEnded)));
             }
             // A right charge that was given back is never more than the charge.
             charged |= attempt.charged.is_some();
             if let (true, Some(money)) = (charged, attempt.charged) {
                 prop_assert!(attempt.canceled <= money.amount);
             }
+        }
+    }
+
+    #[test]
+    fn an_operators_word_moves_only_an_unknown_attempt_and_the_gateways_word_outranks_it(
+        before in prop::collection::vec(any_event(), 0..20), charged in any::<bool>(),
+        after in prop::collection::vec(any_event(), 0..20),
+    ) {
+        let word = if charged { OperatorWord::Charged } else { OperatorWord::NotCharged };
+        let late = LateSuccess::Cancel;
+        let start = before.into_iter().fold(Attempt::new(Money::won(won(PRICE))), |attempt, event| attempt.apply(event, late).next);
+        let said = start.apply(Event::OperatorSaid(word), late);
+        prop_assert!(said.alarm.is_none());
+        if start.status != AttemptStatus::Unknown {
+            prop_assert_eq!(said.next, start);
+            return Ok(());
+        }
+        let ends = if charged { AttemptStatus::Approved } else { AttemptStatus::Failed };
+        prop_assert_eq!((said.next.status, said.next.reach), (ends, start.reach));
+        // The same word again, or its opposite, changes nothing any more.
+        for again in [OperatorWord::Charged, OperatorWord::NotCharged] {
+            prop_assert_eq!(said.next.apply(Event::OperatorSaid(again), late).next, said.next);
+        }
+        // The gateway's word of a charge is never lost: it is given back after "not charged", and agrees with "charged".
+        let now = after.into_iter().fold(said.next, |attempt, event| attempt.apply(event, late).next);
+        let seen = Finding::Charged { charged: Money::won(won(PRICE)), canceled: Won::ZERO };
+        let told = said.next.apply(Event::Found(seen, Source::Inquiry), late).next;
+        if charged {
+            prop_assert_eq!(told.status, AttemptStatus::Approved);
+            prop_assert_ne!(now.status, AttemptStatus::Failed);
+        } else {
+            prop_assert_eq!(told.status, AttemptStatus::CancelRequested);
+            prop_assert!(told.void && told.owes_cancel());
+            prop_assert!(!now.counts_as_paid());
         }
     }
 
@@ -183,6 +219,36 @@ proptest! {
         let at = deadline.answer_by(Millis::ZERO);
         prop_assert!(at.less(Millis::new(received)).get() <= left);
         prop_assert_eq!(deadline.passed(Millis::new(later)), later >= at.get());
+    }
+}
+
+proptest! {
+    /// By either policy, and if it changes between two words.
+    #[test]
+    fn a_charge_that_shows_late_is_sold_or_goes_back_and_never_forgotten(
+        (charged, _, facts, _, answers) in histories(),
+        policies in prop::collection::vec(any::<bool>(), 16),
+    ) {
+        let failed = claimed()
+            .apply(Event::AnswerLost(Lost::TimedOut), LateSuccess::Cancel).next
+            .apply(Event::Found(Finding::NotFound { settled: true }, Source::Inquiry), LateSuccess::Cancel).next;
+        prop_assert_eq!(failed.status, AttemptStatus::Failed);
+        let mut attempt = failed;
+        let mut alarms = 0;
+        for (n, finding) in facts.iter().enumerate() {
+            let source = if answers[n % 16] { Source::Answer } else { Source::Inquiry };
+            let late = if policies[n % 16] { LateSuccess::Revive } else { LateSuccess::Cancel };
+            let step = attempt.apply(Event::Found(*finding, source), late);
+            prop_assert!(!attempt.void || step.next.void, "decided to go back, and kept");
+            alarms += u32::from(step.alarm.is_some());
+            attempt = step.next;
+            let forgotten = attempt.status == AttemptStatus::Failed && attempt.holds_money();
+            prop_assert!(!forgotten, "{:?}", attempt);
+            prop_assert!(!attempt.counts_as_paid() || attempt.charged == Some(attempt.expected));
+            prop_assert!(!attempt.void || attempt.holding() != Holding::Sold, "{:?}", attempt);
+        }
+        prop_assert!(alarms <= 1);
+        prop_assert!(charged == PRICE || !attempt.counts_as_paid());
     }
 }
 

@@ -463,3 +463,80 @@ fn a_second_confirm_cannot_start_while_one_is_under_way_or_nothing_is_proven() {
          see Checking, no button",
     );
 }
+
+/// What servers and proxies have been seen to hint at, in ms; a header that is no number is no hint.
+const HINTS: [Option<u64>; 9] = [
+    None,
+    Some(0),
+    Some(1),
+    Some(999),
+    Some(60_001),
+    Some(1 << 31),
+    Some(1 << 53),
+    Some(u64::MAX - 1),
+    Some(u64::MAX),
+];
+
+#[test]
+fn whatever_a_server_hints_at_the_page_asks_at_most_once_a_second_and_in_the_end() {
+    for hint in HINTS {
+        for shed in [false, true] {
+            let mut page = Checkout::new(
+                PageTimes::DEFAULT,
+                Some(order("ready reach=not_sent")),
+                None,
+            );
+            let begin = Event::ConfirmStarted {
+                already: Millis::ZERO,
+            };
+            let mut commands = page.handle(begin, Millis::ZERO);
+            commands.extend(page.handle(
+                Event::ConfirmAnswered(ConfirmAnswer::Order(order("unknown"))),
+                Millis::new(100),
+            ));
+            let (mut polls, mut wake) = (Vec::new(), Millis::ZERO);
+            let mut now = Millis::new(100);
+            while polls
+                .last()
+                .is_none_or(|last| *last < Millis::from_secs(65))
+            {
+                for command in &commands {
+                    match command {
+                        Command::Poll => polls.push(now),
+                        Command::WakeAt(at) => wake = *at,
+                        _ => {}
+                    }
+                }
+                let asked = commands.contains(&Command::Poll);
+                let event = match (asked, shed, hint) {
+                    (false, ..) => {
+                        assert!(wake > now, "{hint:?}: a wake in the past");
+                        now = wake;
+                        Event::Woke
+                    }
+                    (true, true, hint) => Event::PollShed {
+                        retry_after: hint.map(Millis::new),
+                    },
+                    (true, false, hint) => {
+                        let mut state = order("unknown");
+                        state.poll_after_ms = hint.unwrap_or(2_000);
+                        Event::PollAnswered(state)
+                    }
+                };
+                commands = page.handle(event, now);
+                assert!(now <= Millis::from_secs(66), "{hint:?}: {polls:?}");
+            }
+            // The one at the end comes whatever came just before.
+            let last = polls.pop();
+            assert!(last.is_some_and(|last| last >= Millis::from_secs(65)));
+            let mut before = Millis::new(100);
+            for at in &polls {
+                assert!(
+                    at.less(before) >= Millis::from_secs(1),
+                    "{hint:?}: {polls:?}"
+                );
+                before = *at;
+            }
+        }
+    }
+}

@@ -24,9 +24,8 @@ use crate::http::guard::RateLimits;
 use crate::lanes::Lanes;
 use crate::pressure::Pressure;
 use crate::store::{AttemptId, OrderRecord, Store};
+use crate::strangers::Strangers;
 
-/// Most inquiries in flight at one gateway: enough to resolve a hundred unknowns in seconds, too few to hurt a slow one.
-pub const INQUIRIES: usize = 8;
 /// Most cancels in flight at one gateway.
 pub const CANCELS: usize = 4;
 
@@ -42,8 +41,11 @@ pub struct Line {
     pub breaker: Arc<Breaker>,
     /// The second gate of resends.
     ratio: Mutex<RatioGate>,
-    /// The limit on inquiries in flight.
+    /// The limit on inquiries in flight: by default enough to resolve a hundred unknowns in seconds, too few to hurt a
+    /// slow gateway.
     pub inquiries: Arc<Semaphore>,
+    /// How many places that limit has.
+    pub inquiry_places: u32,
     /// The limit on cancels in flight.
     pub cancels: Arc<Semaphore>,
     /// Whether the last inquiry found it silent: then its first answer wakes everything that waits for it.
@@ -62,7 +64,10 @@ impl Line {
             slots: Slots::new(times.cap, times.reserve),
             breaker: Arc::new(breaker),
             ratio: Mutex::new(RatioGate::new(config.resend_per_mille)),
-            inquiries: Arc::new(Semaphore::new(INQUIRIES)),
+            inquiries: Arc::new(Semaphore::new(
+                usize::try_from(config.bounds.inquiries).unwrap_or(usize::MAX),
+            )),
+            inquiry_places: config.bounds.inquiries,
             cancels: Arc::new(Semaphore::new(CANCELS)),
             silent: AtomicBool::new(false),
         }
@@ -152,6 +157,8 @@ pub struct App {
     pub pressure: Pressure,
     /// What one address or shopper may ask.
     pub rate_limits: RateLimits,
+    /// The bounds on webhooks of nobody.
+    pub strangers: Strangers,
     /// Its gateways, the first one first choice.
     pub lines: Vec<Arc<Line>>,
     /// Work that outlives its connection.
@@ -176,7 +183,7 @@ impl App {
     /// What to do with a late success.
     #[must_use]
     pub const fn late(&self) -> LateSuccess {
-        LateSuccess::Cancel
+        self.config.late_success
     }
 
     /// An order's state as a poll tells it.

@@ -1,8 +1,10 @@
 //! Settings: flags, then environment, then an optional TOML file, then the contract's defaults.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 use clap::ValueEnum;
+use payment::attempt::LateSuccess;
 use payment::resend::Policy;
 use payment::time::{Millis, Times, TimesError};
 use serde::Deserialize;
@@ -10,14 +12,17 @@ use serde::Deserialize;
 use crate::gateway::circuit::CircuitMode;
 use crate::gateway::secret::Secret;
 
+mod bounds;
 mod database;
 mod gateways;
+mod operator;
 mod settings;
 mod times;
 
+pub use bounds::Bounds;
 pub use database::DatabaseUrl;
 pub use gateways::GatewaySettings;
-pub use settings::{ResendPolicy, Settings};
+pub use settings::{LatePolicy, ResendPolicy, Settings};
 
 /// Where a deployment stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -80,6 +85,10 @@ pub struct Config {
     pub times: Times,
     /// How long an order can be paid.
     pub order_ttl: Millis,
+    /// What becomes of a charge that is learned after its attempt had ended.
+    pub late_success: LateSuccess,
+    /// Where mails are written to; `None` writes none.
+    pub mail_dir: Option<PathBuf>,
     /// Whether a passed deadline forbids a send.
     pub deadline_check: Switch,
     /// Whether a lost confirm is sent once more.
@@ -102,6 +111,12 @@ pub struct Config {
     pub site_root: String,
     /// How long a stopping server lets sent calls finish.
     pub drain: Millis,
+    /// Bounds on what is asked of the gateway and on what anybody may post.
+    pub bounds: Bounds,
+    /// How long after its confirm a shopper may cancel a paid order; zero is never.
+    pub cancel_cutoff: Millis,
+    /// By which the operator asks for refunds; `None` is nobody.
+    pub operator_token: Option<Secret>,
 }
 
 impl Config {
@@ -143,6 +158,13 @@ impl Config {
             fakepg_url,
             times,
             order_ttl: Millis::new(given.order_ttl_ms.unwrap_or(86_400_000)),
+            late_success: given
+                .late_success
+                .map_or(LateSuccess::Cancel, LateSuccess::from),
+            mail_dir: given
+                .mail_dir
+                .clone()
+                .filter(|path| path.as_os_str() != "off"),
             deadline_check: given.deadline_check.unwrap_or(Switch::On),
             resend: given.resend.map_or(Policy::DEFAULT, Policy::from),
             resend_per_mille: resend_ratio(given.resend_ratio.as_deref())?,
@@ -163,6 +185,9 @@ impl Config {
             drain: given
                 .drain_ms
                 .map_or(times.pg_timeout.plus(Millis::from_secs(5)), Millis::new),
+            bounds: bounds::bounds(&given)?,
+            cancel_cutoff: Millis::new(given.cancel_cutoff_ms.unwrap_or(86_400_000)),
+            operator_token: operator::token(&given)?,
         })
     }
 

@@ -20,7 +20,8 @@ use crate::gateway::{ConfirmCall, Told};
 use crate::metrics;
 use crate::random;
 use crate::store::{
-    AttemptRecord, Claim, Claimed, Closed, Evidence, OrderRecord, Owner, Recorded, StoreError,
+    AttemptRecord, Claim, Claimed, Closed, Evidence, OrderRecord, Owner, Recorded, RefundWord,
+    StoreError,
 };
 
 mod send;
@@ -150,6 +151,14 @@ async fn run(
     let (order, attempt) = match claim(&app, &confirm).await {
         Ok(Claimed::Granted { order, attempt }) => (order, attempt),
         Ok(other) => {
+            if other == Claimed::AmountMismatch {
+                metrics::tampered();
+                tracing::warn!(
+                    order = %confirm.request.order_id,
+                    said = confirm.request.amount.get(),
+                    "a confirm names another amount than its order's"
+                );
+            }
             let _ = tell.send(Progress::Done(refusal(&app, other)));
             return;
         }
@@ -294,6 +303,7 @@ async fn record_until_landed(
             asked: None,
             resent_at,
             told: told.to_owned(),
+            refunds: RefundWord::default(),
             at: app.clock.epoch(),
         };
         match app

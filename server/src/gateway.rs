@@ -93,6 +93,8 @@ pub struct Told {
     pub code: String,
     /// Whether an operator must look at it.
     pub alarm: bool,
+    /// The reasons of all cancels that it lists as done, as we gave them; `None` where it lists none at all.
+    pub given_back: Option<Vec<String>>,
 }
 
 /// What a payment window needs to be opened.

@@ -4,7 +4,7 @@ use metrics::gauge;
 use payment::id::GatewayName;
 use payment::time::Millis;
 
-use crate::app::{App, CANCELS, INQUIRIES, Line};
+use crate::app::{App, CANCELS, Line};
 
 /// Sets the gauges that are not set where they change.
 pub fn sample(app: &App) {
@@ -41,12 +41,9 @@ fn of_line(line: &Line, now: Millis) {
     set("pg_cap", cap.map_or(f64::INFINITY, f64::from));
     set("pg_reserve", f64::from(line.slots.reserve()));
     places(gateway, "confirm", limit);
-    for (operation, most) in [("inquire", INQUIRIES), ("cancel", CANCELS)] {
-        places(
-            gateway,
-            operation,
-            f64::from(u32::try_from(most).unwrap_or(u32::MAX)),
-        );
+    let cancels = u32::try_from(CANCELS).unwrap_or(u32::MAX);
+    for (operation, most) in [("inquire", line.inquiry_places), ("cancel", cancels)] {
+        places(gateway, operation, f64::from(most));
         // They exist before the first call, so that "none" can be told from "not there".
         gauge!("pg_in_flight", "gateway" => gateway.to_string(), "operation" => operation)
             .increment(0.0);

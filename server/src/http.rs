@@ -19,6 +19,7 @@ use crate::app::App;
 pub mod accept;
 mod body;
 mod busy;
+mod cancels;
 mod dev;
 mod forms;
 pub mod guard;
@@ -67,6 +68,7 @@ pub fn router(web: Web) -> Router {
     let shopping = Router::new()
         .merge(orders::routes())
         .merge(payments::routes())
+        .merge(cancels::routes())
         .merge(forms::routes())
         .merge(dev::routes(web.app.config.is_development()))
         .layer(csrf);

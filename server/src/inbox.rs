@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use payment::attempt::Attempt;
-use payment::id::{GatewayOrderId, PaymentKey};
+use payment::id::{GatewayName, GatewayOrderId, PaymentKey};
 use payment::time::Millis;
 use serde_json::Value;
 
 use crate::app::App;
-use crate::store::{AttemptId, AttemptRecord, StoreError, WebhookEnd, WebhookRow};
+use crate::store::{AttemptId, AttemptRecord, Store, StoreError, WebhookEnd, WebhookRow};
 
 /// How often the inbox looks without being woken.
 const TICK: Millis = Millis::from_secs(1);
@@ -16,12 +16,25 @@ const TICK: Millis = Millis::from_secs(1);
 const BATCH: u32 = 64;
 /// How long a webhook waits for its row: a sender's resends end after about four days.
 const LONGEST_PARK: Millis = Millis::from_secs(4 * 24 * 3_600);
+/// How often what was kept long enough is swept, and how many rows at once.
+const SWEEP: Millis = Millis::from_secs(60);
+const SWEPT_AT_ONCE: u32 = 1_000;
 /// The longest step between looks for the row.
 const LONGEST_STEP: Millis = Millis::from_secs(600);
 
 /// Runs until the server stops.
 pub async fn run(app: Arc<App>) {
+    let mut swept = None;
     while !app.stopping.is_cancelled() {
+        if swept.is_none_or(|at: Millis| app.clock.now() >= at.plus(SWEEP)) {
+            swept = Some(app.clock.now());
+            if let Err(error) = sweep(&app).await {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "old webhooks could not be swept"
+                );
+            }
+        }
         match round(&app).await {
             Ok(full) if full => continue,
             Ok(_) => {}
@@ -46,9 +59,10 @@ async fn round(app: &App) -> Result<bool, StoreError> {
     let full = u32::try_from(rows.len()).is_ok_and(|n| n == BATCH);
     for row in rows {
         let end = judge(app, &row).await?;
-        app.store
-            .end_webhook(row.id, end, app.clock.epoch())
-            .await?;
+        let now = app.clock.epoch();
+        if app.store.end_webhook(row.id, end, now).await? {
+            crate::metrics::hint_waits(&row.gateway);
+        }
         let result = match end {
             WebhookEnd::Hint(_) => "applied",
             WebhookEnd::Parked(_) => "parked",
@@ -62,27 +76,24 @@ async fn round(app: &App) -> Result<bool, StoreError> {
     Ok(full)
 }
 
-async fn judge(app: &App, row: &WebhookRow) -> Result<WebhookEnd, StoreError> {
-    let Some((key, order)) = subject(&row.body) else {
-        return Ok(WebhookEnd::Ignored);
-    };
-    if let Some(key) = &key {
-        let same_key = app.store.attempts_by_key(&row.gateway, key).await?;
-        if let Some(id) = owner(&same_key) {
-            return Ok(WebhookEnd::Hint(id));
+/// Drops what was kept long enough, in steps that hold the writer for a moment each.
+async fn sweep(app: &App) -> Result<(), StoreError> {
+    let before = app.clock.epoch().minus(app.config.bounds.webhooks_kept);
+    loop {
+        let swept = app.store.sweep_webhooks(before, SWEPT_AT_ONCE).await?;
+        crate::metrics::webhooks_swept(swept);
+        if swept < u64::from(SWEPT_AT_ONCE) {
+            return Ok(());
         }
     }
-    // An envelope that names no key: of the attempts under that id, the latest that was claimed. A ready attempt has sent
-    // nothing, so nothing can be learned of it: what speaks of it waits for its confirm.
-    if let (None, Some(order)) = (&key, &order) {
-        let under_id = app.store.attempts_by_gateway_order(order).await?;
-        let claimed = under_id
-            .iter()
-            .rev()
-            .find(|record| record.gateway == row.gateway && record.payment_key.is_some());
-        if let Some(record) = claimed {
-            return Ok(WebhookEnd::Hint(record.id));
-        }
+}
+
+async fn judge(app: &App, row: &WebhookRow) -> Result<WebhookEnd, StoreError> {
+    let Some(subject) = subject(&row.body) else {
+        return Ok(WebhookEnd::Ignored);
+    };
+    if let Some(id) = payment_of(&*app.store, &row.gateway, &subject).await? {
+        return Ok(WebhookEnd::Hint(id));
     }
     let now = app.clock.epoch();
     if now.since(row.received_at) >= LONGEST_PARK {
@@ -94,13 +105,52 @@ async fn judge(app: &App, row: &WebhookRow) -> Result<WebhookEnd, StoreError> {
     Ok(WebhookEnd::Parked(now.plus(step)))
 }
 
+/// The payment of ours that a body names.
+pub(crate) async fn named(
+    app: &App,
+    gateway: &GatewayName,
+    body: &[u8],
+) -> Result<Option<AttemptId>, StoreError> {
+    match subject(body) {
+        Some(subject) => payment_of(&*app.store, gateway, &subject).await,
+        None => Ok(None),
+    }
+}
+
+/// The attempt that a webhook speaks of.
+async fn payment_of(
+    store: &dyn Store,
+    gateway: &GatewayName,
+    (key, order): &Subject,
+) -> Result<Option<AttemptId>, StoreError> {
+    if let Some(key) = key {
+        let same_key = store.attempts_by_key(gateway, key).await?;
+        return Ok(owner(&same_key));
+    }
+    // An envelope that names no key: of the attempts under that id, the latest that was claimed. A ready attempt has sent
+    // nothing, so nothing can be learned of it: what speaks of it waits for its confirm.
+    let Some(order) = order else { return Ok(None) };
+    let under_id = store.attempts_by_gateway_order(order).await?;
+    let claimed = under_id
+        .iter()
+        .rev()
+        .find(|record| record.gateway == *gateway && record.payment_key.is_some());
+    Ok(claimed.map(|record| record.id))
+}
+
 fn owner(same_key: &[AttemptRecord]) -> Option<AttemptId> {
     let attempts: Vec<Attempt> = same_key.iter().map(|record| record.attempt).collect();
     payment::order::owner_of_key(&attempts).map(|index| same_key[index].id)
 }
 
+/// A payment as a webhook names it.
+pub(crate) type Subject = (Option<PaymentKey>, Option<GatewayOrderId>);
+
 /// Which payment a webhook speaks of: of the several envelopes, whatever names a payment key or an order id.
-fn subject(body: &[u8]) -> Option<(Option<PaymentKey>, Option<GatewayOrderId>)> {
+///
+/// A `DEPOSIT_CALLBACK` carries a secret beside; it is not looked at, since what it proves is not believed either: every
+/// webhook is a hint, and the gateway is asked.
+pub(crate) fn subject(body: &[u8]) -> Option<Subject> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let named = |name: &str| {
         let inner = body.get("data").and_then(|data| data.get(name));

@@ -65,6 +65,10 @@ impl Class {
             ("pkg" | "favicon.svg", true) => Some(Self::Asset),
             ("webhooks", false) => Some(Self::Webhook),
             ("api", false) if second == Some("payments") => Some(Self::Confirm),
+            // Held for as long as the gateway takes, too.
+            ("api", false) if second == Some("orders") && parts.nth(1) == Some("cancel") => {
+                Some(Class::Confirm)
+            }
             // The form that confirms, and the page that a shopper comes back to from the payment window.
             ("checkout", false) if parts.next() == Some("return") => Some(Self::Confirm),
             ("checkout", true) => Some(Self::Poll),
@@ -267,6 +271,8 @@ mod tests {
             (false, "/webhooks/toss", Some(Class::Webhook)),
             (false, "/api/orders", Some(Class::Order)),
             (false, "/api/orders/ord_1/attempts", Some(Class::Order)),
+            (false, "/api/orders/ord_1/cancel", Some(Class::Confirm)),
+            (false, "/orders/ord_1", Some(Class::Order)),
             (false, "/checkout/ord_1", Some(Class::Order)),
             (false, "/orders", Some(Class::Order)),
             (true, "/api/orders/ord_1", Some(Class::Poll)),

@@ -1,11 +1,13 @@
-//! The `jari` program: `serve`, `migrate`, `check-config`.
+//! The `jari` program: `serve`, `migrate`, `check-config`, and operators' commands.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use payment::time::Millis;
 use server::config::{Config, Settings};
+use server::operate::{self, Desk};
 use server::report::{Load, report};
 use server::store;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +42,41 @@ enum Command {
         #[arg(long, default_value_t = 0.0)]
         target: f64,
     },
+    /// Lists the payments that are not final, the oldest first.
+    Unresolved {
+        #[command(flatten)]
+        given: Given,
+        #[command(flatten)]
+        args: operate::unresolved::Args,
+    },
+    /// Ends the doubt about a payment by an operator's word, with a reason that is kept for ever.
+    Resolve {
+        #[command(flatten)]
+        given: Given,
+        #[command(flatten)]
+        args: operate::resolve::Args,
+    },
+    /// Has the gateway asked about a payment now.
+    Ask {
+        #[command(flatten)]
+        given: Given,
+        #[command(flatten)]
+        args: operate::ask::Args,
+    },
+    /// Lists stored webhooks, or has them looked at again.
+    Webhooks {
+        #[command(flatten)]
+        given: Given,
+        #[command(subcommand)]
+        command: operate::webhooks::Command,
+    },
+    /// Compares a day's payments with the gateway's books; ends with 0 when they agree, 1 when not, 2 when it could not ask.
+    Reconcile {
+        #[command(flatten)]
+        given: Given,
+        #[command(flatten)]
+        args: operate::reconcile::Args,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -52,6 +89,10 @@ struct Given {
 }
 
 impl Given {
+    async fn desk(self) -> anyhow::Result<Desk> {
+        Desk::open(self.check()?).await
+    }
+
     fn check(self) -> anyhow::Result<Config> {
         let file = match &self.config {
             None => Settings::default(),
@@ -69,7 +110,7 @@ impl Given {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> anyhow::Result<ExitCode> {
     let filter = EnvFilter::try_from_env("JARI_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -83,17 +124,13 @@ async fn main() -> anyhow::Result<()> {
     rustls::crypto::aws_lc_rs::default_provider()
         .install_default()
         .map_err(|_| anyhow::anyhow!("a TLS provider is installed already"))?;
-    match Cli::parse().command {
-        Command::Serve(given) => serve(given.check()?).await,
-        Command::Migrate(given) => {
-            let config = given.check()?;
-            let url = &config.database_url;
-            let _only = server::serve::only_process(url.expose())?;
-            store::open::open(url, config.times.database_wait, false)
-                .await
-                .with_context(|| format!("migrating {url}"))?;
-            Ok(())
-        }
+    run(Cli::parse().command).await
+}
+
+async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Serve(given) => serve(given.check()?).await?,
+        Command::Migrate(given) => migrate(&given.check()?).await?,
         Command::CheckConfig {
             given,
             rate,
@@ -106,9 +143,34 @@ async fn main() -> anyhow::Result<()> {
                 target,
             };
             print(&report(&given.check()?, load));
-            Ok(())
+        }
+        Command::Unresolved { given, args } => {
+            return operate::unresolved::run(&given.desk().await?, &args).await;
+        }
+        Command::Resolve { given, args } => {
+            return operate::resolve::run(&given.desk().await?, &args).await;
+        }
+        Command::Ask { given, args } => {
+            return operate::ask::run(&given.desk().await?, &args).await;
+        }
+        Command::Webhooks { given, command } => {
+            return operate::webhooks::run(&given.desk().await?, &command).await;
+        }
+        Command::Reconcile { given, args } => {
+            let config = given.check()?;
+            return Ok(operate::reconcile::run(config, &args).await);
         }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn migrate(config: &Config) -> anyhow::Result<()> {
+    let url = &config.database_url;
+    let _only = server::serve::only_process(url.expose())?;
+    store::open::open(url, config.times.database_wait, false)
+        .await
+        .with_context(|| format!("migrating {url}"))?;
+    Ok(())
 }
 
 #[expect(clippy::print_stdout, reason = "printing is what the command is for")]

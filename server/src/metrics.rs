@@ -8,12 +8,15 @@ use payment::attempt::{Alarm, AttemptStatus};
 use payment::circuit::Why;
 use payment::id::GatewayName;
 use payment::reach::NotSent;
+use payment::refund::RefundStatus;
 use payment::resend::Decision;
 use payment::time::Millis;
 
 use crate::clock::EpochMs;
 use crate::resolve::Look;
-use crate::store::Census;
+use crate::store::effects::{EffectKind, EffectsWaiting};
+use crate::store::{Census, Overdue};
+use crate::strangers::Pressing;
 
 /// Seconds: from a commit to beyond the gateway timeout.
 const BUCKETS: [f64; 17] = [
@@ -40,6 +43,11 @@ pub fn not_sent(gateway: &GatewayName, why: NotSent) {
 /// An attempt that came into a state.
 pub fn payment(status: AttemptStatus) {
     counter!("payments_total", "status" => status.as_str()).increment(1);
+}
+
+/// A confirm that named another amount than its order's: refused before anything was claimed.
+pub fn tampered() {
+    counter!("payments_tampered_total").increment(1);
 }
 
 /// How long an attempt was unknown.
@@ -93,14 +101,34 @@ pub fn register(gateway: &GatewayName) {
     for alarm in Alarm::ALL {
         counter!("payments_alarm_total", "alarm" => alarm.as_str()).increment(0);
     }
+    counter!("payments_tampered_total").increment(0);
     for why in [Why::Slow, Why::Unknown, Why::Probe] {
         counter!("circuit_opened_total", "gateway" => gateway(), "reason" => why.label())
             .increment(0);
     }
+    for status in RefundStatus::ALL.into_iter().filter(|it| !it.is_open()) {
+        counter!("refunds_total", "result" => status.as_str()).increment(0);
+    }
+    for asker in ["shopper", "operator"] {
+        counter!("refunds_asked_total", "by" => asker).increment(0);
+    }
+    counter!("operator_token_refused_total").increment(0);
     counter!("circuit_would_refuse_total", "gateway" => gateway()).increment(0);
     for limit in RATE_LIMITS {
         counter!("rate_limited_total", "limit" => limit).increment(0);
     }
+    for kind in EffectKind::ALL {
+        for result in EFFECT_RESULTS {
+            counter!("outbox_effects_total", "kind" => kind.as_str(), "result" => result)
+                .increment(0);
+        }
+    }
+    let refused = Pressing::ALL.map(Pressing::label);
+    for result in refused.into_iter().chain(["collapsed"]) {
+        counter!("webhook_events_total", "gateway" => gateway(), "result" => result).increment(0);
+    }
+    counter!("webhook_hints_delayed_total", "gateway" => gateway()).increment(0);
+    counter!("webhooks_swept_total").increment(0);
     for source in ["cache", "database"] {
         counter!("poll_answers_total", "source" => source).increment(0);
     }
@@ -109,6 +137,21 @@ pub fn register(gateway: &GatewayName) {
 /// Something about money that needs an operator's eye.
 pub fn alarm(alarm: Alarm) {
     counter!("payments_alarm_total", "alarm" => alarm.as_str()).increment(1);
+}
+
+/// A refund that people asked for and that came to its end.
+pub fn refund(status: RefundStatus) {
+    counter!("refunds_total", "result" => status.as_str()).increment(1);
+}
+
+/// A refund that was stored.
+pub fn refund_asked(by: &'static str) {
+    counter!("refunds_asked_total", "by" => by).increment(1);
+}
+
+/// A request with a token that is not the operator's.
+pub fn operator_token_refused() {
+    counter!("operator_token_refused_total").increment(1);
 }
 
 /// What was decided about a lost confirm.
@@ -134,6 +177,62 @@ pub fn census(census: Census, now: EpochMs) {
         .map_or(0.0, |since| now.since(since).to_duration().as_secs_f64());
     gauge!("payments_unknown_oldest_seconds").set(oldest);
     gauge!("webhooks_waiting").set(census.webhooks_waiting as f64);
+    gauge!("refunds_open").set(census.refunds_open as f64);
+    let oldest = census
+        .oldest_refund
+        .map_or(0.0, |since| now.since(since).to_duration().as_secs_f64());
+    gauge!("refunds_open_oldest_seconds").set(oldest);
+}
+
+/// Attempts that were made due because their order's time is over, and orders that were ended.
+pub fn orders_over(asked: u64, ended: u64) {
+    counter!("payments_asked_before_expiry_total").increment(asked);
+    counter!("payments_orders_expired_total").increment(ended);
+}
+
+/// What waits to be done outside.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a gauge's figures are far below 2^52"
+)]
+pub fn effects_waiting(waiting: EffectsWaiting, now: EpochMs) {
+    gauge!("outbox_waiting").set(waiting.count as f64);
+    let oldest = waiting
+        .oldest
+        .map_or(0.0, |since| now.since(since).to_duration().as_secs_f64());
+    gauge!("outbox_oldest_seconds").set(oldest);
+}
+
+/// One side effect that was tried.
+pub fn effect(kind: &'static str, result: &'static str) {
+    counter!("outbox_effects_total", "kind" => kind, "result" => result).increment(1);
+}
+
+/// What becomes of a side effect that was tried: done, put off, or done by another node meanwhile.
+pub const EFFECT_RESULTS: [&str; 3] = ["done", "failed", "lost"];
+
+/// What waits longer than it should.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a gauge's figures are far below 2^52"
+)]
+pub fn overdue(overdue: Overdue, now: EpochMs) {
+    gauge!("payments_unknown_overdue").set(overdue.unknown as f64);
+    gauge!("webhooks_of_nobody").set(overdue.strangers as f64);
+    let oldest = overdue
+        .oldest_parked
+        .map_or(0.0, |since| now.since(since).to_duration().as_secs_f64());
+    gauge!("webhooks_parked_oldest_seconds").set(oldest);
+}
+
+/// Raw webhooks that were kept long enough.
+pub fn webhooks_swept(swept: u64) {
+    counter!("webhooks_swept_total").increment(swept);
+}
+
+/// A hint about an attempt that a hint had caused to be asked about a moment ago.
+pub fn hint_waits(gateway: &GatewayName) {
+    counter!("webhook_hints_delayed_total", "gateway" => gateway.to_string()).increment(1);
 }
 
 /// One HTTP exchange.

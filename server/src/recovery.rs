@@ -8,6 +8,7 @@ use payment::time::Millis;
 
 use crate::app::{App, Working};
 use crate::changes;
+use crate::clock::EpochMs;
 use crate::metrics;
 use crate::resolve;
 use crate::store::{AttemptId, AttemptRecord, Evidence, StoreError};
@@ -19,6 +20,9 @@ const TICK: Millis = Millis::from_secs(1);
 const PROBE: Millis = Millis::from_secs(2);
 /// Rows taken in one look.
 const BATCH: u32 = 64;
+
+/// Most attempts of a gateway that are asked about at a time before their orders end: far fewer than would fill the looks of a round.
+const ASKED_BEFORE_END: u32 = 16;
 
 /// How often the change feed is swept.
 const FEED_SWEEP: Millis = Millis::from_secs(60);
@@ -38,6 +42,12 @@ pub async fn interrupt(app: &App) -> Result<usize, StoreError> {
     let dead = app.store.approving_of_dead_nodes(&app.node, now).await?;
     make_unknown(app, &dead).await?;
     app.store.rearm(now).await?;
+    if !app.store.is_shared() {
+        // Nobody else can be looking: what the earlier incarnation had taken for a look is due at once.
+        for line in &app.lines {
+            app.store.wake_waiting(line.gateway.name(), now).await?;
+        }
+    }
     metrics::census(app.store.census().await?, now);
     Ok(dead.len())
 }
@@ -130,7 +140,7 @@ async fn sweep(app: &App) -> Result<(), StoreError> {
             .record(id, Event::WindowClosed, evidence("clock", app), app.late())
             .await?;
     }
-    app.store.lapse_orders(now).await?;
+    lapse(app, now).await?;
     let mut left = app.store.approving_of_dead_nodes(&app.node, now).await?;
     // A claim whose work died without its node: its commit's answer was lost, or it panicked.
     let times = app.config.times;
@@ -143,6 +153,27 @@ async fn sweep(app: &App) -> Result<(), StoreError> {
     left.extend(app.store.approving_since(now.minus(longest)).await?);
     make_unknown(app, &left).await?;
     metrics::census(app.store.census().await?, now);
+    metrics::effects_waiting(app.store.effects_waiting().await?, now);
+    let bound = now.minus(app.config.bounds.unknown);
+    let overdue = app.store.overdue(bound).await?;
+    app.strangers.counted(overdue.strangers);
+    metrics::overdue(overdue, now);
+    Ok(())
+}
+
+/// Ends the orders whose time is over, and asks about what keeps others from ending. A gateway that is silent is asked
+/// about no more than what it was asked about already.
+async fn lapse(app: &App, now: EpochMs) -> Result<(), StoreError> {
+    let mut asked = 0;
+    for line in app.lines.iter().filter(|line| !line.is_silent()) {
+        let gateway = line.gateway.name();
+        asked += app
+            .store
+            .ask_before_lapse(gateway, now, ASKED_BEFORE_END)
+            .await?;
+    }
+    let ended = app.store.lapse_orders(now).await?;
+    metrics::orders_over(asked, ended);
     Ok(())
 }
 
@@ -188,6 +219,7 @@ async fn dispatch(
         return Ok(());
     }
     attempt.ask_at = Some(lease);
+    attempt.looks = attempt.looks.saturating_add(1);
     let app = Arc::clone(app);
     app.tracker.clone().spawn(async move {
         if let Err(error) = resolve::look(&app, &line, &attempt).await {

@@ -28,6 +28,14 @@ pub fn report(config: &Config, load: Load) -> String {
     text
 }
 
+/// How long shoppers may cancel.
+fn cut_off(span: Millis) -> String {
+    if span == Millis::ZERO {
+        return "never".to_owned();
+    }
+    format!("{} ms after the confirm", span.get())
+}
+
 fn line(text: &mut String, name: &str, value: &dyn std::fmt::Display) {
     // Writing into a string cannot fail.
     let _ = writeln!(text, "  {name:<28} {value}");
@@ -56,8 +64,19 @@ fn settings(text: &mut String, config: &Config) {
         "deadline check",
         &format!("{:?}", config.deadline_check),
     );
+    line(text, "late success", &format!("{:?}", config.late_success));
+    let mails = config.mail_dir.as_ref();
+    let mails = mails.map_or_else(|| "off".to_owned(), |path| path.display().to_string());
+    line(text, "mails", &mails);
     line(text, "lanes", &format!("{:?}", config.lanes));
     line(text, "rate limits", &format!("{:?}", config.rate_limits));
+    line(text, "shoppers cancel for", &cut_off(config.cancel_cutoff));
+    let operator = config.operator_token.as_ref();
+    line(
+        text,
+        "operator's token",
+        &operator.map_or("unset".to_owned(), ToString::to_string),
+    );
     line(text, "response wait", &times.page.response_wait);
     let polls = format!("{} x {}", times.page.poll_count, times.page.poll_interval);
     line(text, "polls", &polls);
@@ -67,6 +86,15 @@ fn settings(text: &mut String, config: &Config) {
     line(text, "PG confirm window", &times.confirm_window);
     line(text, "database wait", &times.database_wait);
     line(text, "node lease", &times.node_lease);
+    let bounds = &config.bounds;
+    line(text, "inquiries in flight", &bounds.inquiries);
+    line(text, "unknown is overdue after", &bounds.unknown);
+    line(text, "webhooks kept", &bounds.webhooks_kept);
+    let strangers = format!(
+        "{} stored, {} a second",
+        bounds.strangers, bounds.webhook_rate
+    );
+    line(text, "webhooks of nobody", &strangers);
 }
 
 fn count(cap: Option<u32>) -> String {
@@ -191,6 +219,8 @@ mod tests {
             "reserve (4) < cap (40)",
             "node lease (65000 ms) >= PG timeout + 5000 ms (65000 ms)",
             "resend                       Budget",
+            "late success                 Cancel",
+            "mails                        off",
             "refused by the cap           84.0 %",
             "cap for at most 1.0 %        248",
             "longest hold, none refused   800 ms",

@@ -13,7 +13,9 @@ use crate::confirm::told_text;
 use crate::gateway::{CancelCall, CancelOutcome, InquiryOutcome, Told};
 use crate::metrics;
 use crate::random;
-use crate::store::{Asked, AttemptRecord, Evidence, Recorded, StoreError};
+use crate::store::{Asked, AttemptRecord, Evidence, Recorded, RefundCall, RefundWord, StoreError};
+
+mod refunds;
 
 /// What one look at an attempt brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +48,7 @@ pub fn look_limit(line: &Line) -> Millis {
     line.times.pg_timeout.plus(Millis::from_secs(30))
 }
 
-/// Takes one look at an attempt whose next look is `lease`: asks, and gives money back where it is owed.
+/// Takes one look at an attempt whose next look is `lease`: asks, and gives money back where it is owed or asked for.
 ///
 /// # Errors
 /// [`StoreError`]; the attempt is looked at again when the lease is over.
@@ -61,6 +63,7 @@ pub async fn look(
     let asked = Asked {
         payment_key: key,
         claimed_at: attempt.claimed_at,
+        look: attempt.looks,
         lease,
     };
     let looked = if attempt.attempt.status == AttemptStatus::CancelRequested && attempt.asks == 0 {
@@ -182,7 +185,7 @@ async fn ask(
         | Finding::Lapsed) => other,
     };
     let event = Event::Found(finding, Source::Inquiry);
-    let recorded = record(app, attempt, event, ("inquiry", asked), &told).await?;
+    let recorded = record(app, attempt, event, ("inquiry", asked), (&told, None)).await?;
     match recorded.after.attempt.status {
         AttemptStatus::Mischarged => {
             let asked = asked.holding(&recorded);
@@ -238,7 +241,7 @@ async fn record(
     attempt: &AttemptRecord,
     event: Event,
     (source, asked): (&'static str, &Asked),
-    told: &Told,
+    (told, answers): (&Told, Option<RefundCall>),
 ) -> Result<Recorded, StoreError> {
     let at = app.clock.epoch();
     let evidence = Evidence {
@@ -246,6 +249,10 @@ async fn record(
         asked: Some(asked.clone()),
         resent_at: None,
         told: told_text(told),
+        refunds: RefundWord {
+            answers,
+            listed: told.given_back.clone(),
+        },
         at,
     };
     let recorded = app
@@ -260,6 +267,9 @@ async fn record(
             alarm = alarm.as_str(),
             "money needs an operator's eye"
         );
+    }
+    for row in &recorded.ended {
+        metrics::refund(row.refund.status);
     }
     if recorded.before.status != recorded.after.attempt.status {
         metrics::payment(recorded.after.attempt.status);
@@ -283,7 +293,8 @@ async fn demand_back(
         .unwrap_or(attempt.attempt.expected)
         .amount;
     let event = Event::CancelAsked(charge.less(attempt.attempt.canceled));
-    let recorded = record(app, &attempt, event, ("cancel", asked), &Told::default()).await?;
+    let word = (&Told::default(), None);
+    let recorded = record(app, &attempt, event, ("cancel", asked), word).await?;
     let asked = asked.holding(&recorded);
     give_back(app, line, recorded.after, &asked).await
 }
@@ -295,6 +306,9 @@ async fn give_back(
     attempt: AttemptRecord,
     asked: &Asked,
 ) -> Result<Looked, StoreError> {
+    if attempt.attempt.cancels_on_request() {
+        return refunds::carry_out(app, line, attempt, asked).await;
+    }
     let Some((wanted, _)) = attempt.attempt.cancel else {
         return Ok(Looked {
             look: Look::NotYet,
@@ -330,7 +344,7 @@ async fn give_back(
     match line.gateway.cancel(&call).await {
         CancelOutcome::Found(finding, told) => {
             let event = Event::Found(finding, Source::Inquiry);
-            let recorded = record(app, &attempt, event, ("cancel", asked), &told).await?;
+            let recorded = record(app, &attempt, event, ("cancel", asked), (&told, None)).await?;
             let open = recorded.after.attempt.status == AttemptStatus::CancelRequested;
             let look = if open { Look::NotYet } else { Look::Resolved };
             Ok(Looked {
@@ -351,7 +365,7 @@ async fn give_back(
         CancelOutcome::Refused(told) => {
             warn_if_alarming(&attempt, &told);
             let event = Event::CancelRefused;
-            let recorded = record(app, &attempt, event, ("cancel", asked), &told).await?;
+            let recorded = record(app, &attempt, event, ("cancel", asked), (&told, None)).await?;
             // Tried again, with a key of its own, when the next look asks.
             app.store
                 .cancel_key(attempt.id, random::idempotency_key("cancel"), true)

@@ -17,6 +17,7 @@ use crate::app::{App, Line, Working};
 use crate::changes::OrderCache;
 use crate::clock::Clock;
 use crate::config::{Config, GatewaySettings, Switch};
+use crate::gateway::Gateway;
 use crate::gateway::toss::{Toss, TossConfig};
 use crate::http::guard::RateLimits;
 use crate::http::{Web, accept, router};
@@ -26,7 +27,8 @@ use crate::pressure::Pressure;
 use crate::random;
 use crate::store::open::Stores;
 use crate::store::sqlite;
-use crate::{changes, gauges, inbox, nodes, pressure, recovery, store};
+use crate::strangers::Strangers;
+use crate::{changes, effects, gauges, inbox, nodes, pressure, recovery, store};
 
 /// Runs a server until `stop` is cancelled, then drains it.
 ///
@@ -64,6 +66,7 @@ pub async fn run(
         tokio::spawn(keep_running("inbox", Arc::clone(&app), inbox::run)),
         tokio::spawn(keep_running("changes", Arc::clone(&app), changes::run)),
         tokio::spawn(keep_running("pressure", Arc::clone(&app), pressure::run)),
+        tokio::spawn(keep_running("effects", Arc::clone(&app), effects::run)),
     ];
     let place = tokio::spawn(keep_running("nodes", Arc::clone(&app), nodes::run));
     let upkeep = web
@@ -160,22 +163,33 @@ pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result
         pressure: Pressure::default(),
         rate_limits: RateLimits::default(),
         cache: OrderCache::default(),
-        config,
         clock,
         node: random::secret(),
         store: core,
         polls,
         reads,
+        strangers: Strangers::new(&config),
         lines,
         tracker: TaskTracker::new(),
         working: Working::default(),
         stopping,
         recovery: Notify::new(),
         inbox: Notify::new(),
+        config,
     }))
 }
 
 fn line(settings: &GatewaySettings, config: &Config, clock: Clock) -> anyhow::Result<Arc<Line>> {
+    let gateway = gateway(settings, config)?;
+    metrics::register(&settings.name);
+    Ok(Arc::new(Line::new(gateway, config, clock)))
+}
+
+/// A gateway's adapter; it calls nobody yet.
+///
+/// # Errors
+/// When its settings cannot be used.
+pub fn gateway(settings: &GatewaySettings, config: &Config) -> anyhow::Result<Arc<dyn Gateway>> {
     let toss = Toss::new(TossConfig {
         name: settings.name.clone(),
         base_url: settings.base_url.clone(),
@@ -188,8 +202,7 @@ fn line(settings: &GatewaySettings, config: &Config, clock: Clock) -> anyhow::Re
         confirm_window: config.times.confirm_window,
     })
     .with_context(|| format!("setting up the gateway {}", settings.name))?;
-    metrics::register(&settings.name);
-    Ok(Arc::new(Line::new(Arc::new(toss), config, clock)))
+    Ok(Arc::new(toss))
 }
 
 /// The key that signs cookies: the configured one; in development one that is made once and kept, so that a restart

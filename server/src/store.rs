@@ -14,11 +14,17 @@ use payment::order::OrderStatus;
 use payment::time::Millis;
 
 use crate::clock::EpochMs;
+use effects::{Effect, EffectEnd, EffectsWaiting, NotificationRow};
 
+pub mod desk;
+pub mod effects;
 pub mod open;
 pub mod postgres;
+mod refunds;
 pub mod sql;
 pub mod sqlite;
+
+pub use refunds::{Asker, NewRefund, RefundAsked, RefundCall, RefundId, RefundRow, RefundWord};
 
 /// A fault of the database.
 #[derive(Debug, thiserror::Error)]
@@ -141,6 +147,8 @@ pub struct AttemptRecord {
     pub ask_at: Option<EpochMs>,
     /// How often it was asked without a result.
     pub asks: u32,
+    /// How many looks at it were begun: the number of the newest, which goes with whatever that one records.
+    pub looks: u32,
 }
 
 /// What a new order is made of.
@@ -156,6 +164,8 @@ pub struct NewOrderRow {
     pub at: EpochMs,
     /// Until when it can be paid.
     pub expires_at: EpochMs,
+    /// The tag of the shopper's language, if it is known.
+    pub language: Option<&'static str>,
 }
 
 /// What became of a new order.
@@ -273,6 +283,8 @@ pub struct Asked {
     pub payment_key: PaymentKey,
     /// As which claim.
     pub claimed_at: Option<EpochMs>,
+    /// In which look: a word of an older look than the last one recorded is dropped.
+    pub look: u32,
     /// Until when the asker holds the row's next look; anything else there is a newer hint and stays.
     pub lease: EpochMs,
 }
@@ -297,10 +309,12 @@ pub struct Evidence {
     pub asked: Option<Asked>,
     /// For a confirm's outcome: when its resend began, if there was one.
     pub resent_at: Option<EpochMs>,
-    /// Confirm, inquiry, cancel, clock, start, shopper.
+    /// Confirm, inquiry, cancel, clock, start, shopper, operator.
     pub source: &'static str,
     /// What the gateway literally said.
     pub told: String,
+    /// What it says of refunds that people asked for.
+    pub refunds: RefundWord,
     /// Now.
     pub at: EpochMs,
 }
@@ -314,6 +328,10 @@ impl Evidence {
             resent_at: None,
             source,
             told: String::new(),
+            refunds: RefundWord {
+                answers: None,
+                listed: None,
+            },
             at,
         }
     }
@@ -332,6 +350,8 @@ pub struct Recorded {
     pub alarm: Option<payment::attempt::Alarm>,
     /// Whether a hint had come since the asker's look began: the next look is the hint's, not the record's.
     pub hinted: bool,
+    /// The refunds that came to their end by it.
+    pub ended: Vec<RefundRow>,
 }
 
 /// One entry of an order's evidence.
@@ -345,6 +365,8 @@ pub struct EvidenceRow {
     pub event: String,
     /// The attempt's state after it.
     pub status: String,
+    /// What was literally said; for operators, not for pages.
+    pub told: String,
 }
 
 /// A webhook as it came.
@@ -397,6 +419,21 @@ pub struct Census {
     pub oldest_unknown: Option<EpochMs>,
     /// Webhooks not yet applied.
     pub webhooks_waiting: u64,
+    /// Refunds that people asked for and whose result is still to come.
+    pub refunds_open: u64,
+    /// When the oldest of them was asked for.
+    pub oldest_refund: Option<EpochMs>,
+}
+
+/// What waits longer than it should, and what nobody owns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Overdue {
+    /// Attempts that have been unknown since before the bound.
+    pub unknown: u64,
+    /// Stored webhooks that name no attempt of ours.
+    pub strangers: u64,
+    /// When the oldest webhook came that still waits for its attempt.
+    pub oldest_parked: Option<EpochMs>,
 }
 
 /// How far the change feed was read; only the store reads it.
@@ -512,7 +549,8 @@ pub trait Store: Send + Sync {
         gateway: &GatewayName,
     ) -> Result<Option<AttemptRecord>, StoreError>;
     /// Moves an attempt's next look from `from` to `to`, if it still is at `from`: a hint that came meanwhile stays.
-    /// `asks` is the number of looks without a result so far. Whether it was moved.
+    /// `asks` is the number of looks without a result so far. Whether it was moved; then its look number is one higher, so
+    /// that whoever takes a look by this has a number of its own.
     async fn move_look(
         &self,
         attempt: AttemptId,
@@ -531,6 +569,18 @@ pub trait Store: Send + Sync {
         key: IdempotencyKey,
         replace: bool,
     ) -> Result<IdempotencyKey, StoreError>;
+    /// Stores a wish to have money back and reserves its amount, in one committed transaction; begins it if no other one
+    /// of the same charge is under way.
+    async fn ask_refund(&self, refund: NewRefund) -> Result<RefundAsked, StoreError>;
+    /// One refund.
+    async fn refund(&self, id: RefundId) -> Result<Option<RefundRow>, StoreError>;
+    /// The refunds of an order, oldest first.
+    async fn refunds_of(&self, order: &OrderId) -> Result<Vec<RefundRow>, StoreError>;
+    /// The refund of an attempt that is under way at the gateway.
+    async fn refund_under_way(&self, attempt: AttemptId) -> Result<Option<RefundRow>, StoreError>;
+    /// Gives a refund a new key under what is left, if `call` is its present one: the gateway's word was that it did not
+    /// execute that. Whether it was.
+    async fn renew_refund_key(&self, call: RefundCall, told: &str) -> Result<bool, StoreError>;
     /// Attempts that have been approving since before a moment: nobody works on them any more.
     async fn approving_since(&self, before: EpochMs) -> Result<Vec<AttemptId>, StoreError>;
     /// Attempts that are approving and were claimed by a node that is dead: one whose lease is over, or where one process
@@ -542,20 +592,56 @@ pub trait Store: Send + Sync {
     ) -> Result<Vec<AttemptId>, StoreError>;
     /// Ready attempts whose window has closed.
     async fn lapsed_windows(&self, now: EpochMs, most: u32) -> Result<Vec<AttemptId>, StoreError>;
-    /// Ends the pending orders whose time is over and that have no open attempt; returns how many.
+    /// Ends the pending orders whose time is over, that have no open attempt, and of whose attempts that were ever sent the
+    /// gateway was heard since; returns how many.
     async fn lapse_orders(&self, now: EpochMs) -> Result<u64, StoreError>;
+    /// Makes due what keeps such orders from ending: attempts that were sent through this gateway and have ended, of which it
+    /// was not heard since and that nobody asks about. Not more than `most` wait for an answer at a time, beside those that
+    /// were asked about in vain for minutes; returns how many were made due.
+    async fn ask_before_lapse(
+        &self,
+        gateway: &GatewayName,
+        now: EpochMs,
+        most: u32,
+    ) -> Result<u64, StoreError>;
+
+    /// Takes side effects that are due for as long as the lease, in the order in which they happened: nobody else takes them
+    /// meanwhile. A database that nodes share goes by its own clock.
+    async fn take_effects(
+        &self,
+        now: EpochMs,
+        lease: Millis,
+        most: u32,
+    ) -> Result<Vec<Effect>, StoreError>;
+    /// Ends what was taken, each with its notification, which is stored once; whether each was still the caller's. What
+    /// somebody took since, or ended, stays as it is.
+    async fn end_effects(&self, ends: &[EffectEnd], now: EpochMs) -> Result<Vec<bool>, StoreError>;
+    /// The side effects that are not done.
+    async fn effects_waiting(&self) -> Result<EffectsWaiting, StoreError>;
+    /// What the shop's own systems are told of an order, in the order in which it happened.
+    async fn notifications(&self, order: &OrderId) -> Result<Vec<NotificationRow>, StoreError>;
 
     /// Stores a webhook; false when the same transmission is stored already.
     async fn keep_webhook(&self, webhook: NewWebhook) -> Result<bool, StoreError>;
     /// Webhooks to apply by `now`.
     async fn webhooks_due(&self, now: EpochMs, most: u32) -> Result<Vec<WebhookRow>, StoreError>;
-    /// Ends a look at a webhook; a hint makes its attempt due in the same transaction.
+    /// Ends a look at a webhook; a hint makes its attempt due in the same transaction, as [`Store::hint`] does. Whether
+    /// that look has to wait.
     async fn end_webhook(
         &self,
         webhook: i64,
         end: WebhookEnd,
         now: EpochMs,
-    ) -> Result<(), StoreError>;
+    ) -> Result<bool, StoreError>;
+    /// Makes an attempt due because somebody outside said that it moved: at once, or, when a hint did so a moment ago, at
+    /// the end of a pause (one second while it is open, ten when it has ended). Whether it has to wait; `pause: false`
+    /// never waits.
+    async fn hint(&self, attempt: AttemptId, now: EpochMs, pause: bool)
+    -> Result<bool, StoreError>;
+    /// How many raw webhooks of an attempt are stored.
+    async fn webhooks_of(&self, attempt: AttemptId) -> Result<u64, StoreError>;
+    /// Drops webhooks that are done with and came before a moment, at most so many; returns how many.
+    async fn sweep_webhooks(&self, before: EpochMs, most: u32) -> Result<u64, StoreError>;
 
     /// The orders that changed after a position, and the position to read on from. No change that is ever committed is
     /// left out, and what changed before the position was returned can be read by whoever reads it now.
@@ -579,6 +665,8 @@ pub trait Store: Send + Sync {
     fn pools(&self) -> Vec<PoolCensus>;
     /// The figures for the gauges.
     async fn census(&self) -> Result<Census, StoreError>;
+    /// What waits longer than it should: attempts unknown since before `unknown_before`, and webhooks.
+    async fn overdue(&self, unknown_before: EpochMs) -> Result<Overdue, StoreError>;
     /// A fact of the installation, stored now if it is not there yet.
     async fn setting(&self, name: &str, if_absent: &str) -> Result<String, StoreError>;
 }

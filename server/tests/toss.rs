@@ -13,5 +13,7 @@ mod broken_wire;
 mod fake;
 #[path = "toss/measured.rs"]
 mod measured;
+#[path = "toss/reused.rs"]
+mod reused;
 #[path = "toss/rows.rs"]
 mod rows;

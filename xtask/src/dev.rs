@@ -69,6 +69,9 @@ pub(crate) fn dev(repo: &Repo, options: &DevOptions) -> Result<()> {
         .env("JARI_FAKE_PG", "on")
         .env("JARI_ADDR", format!("127.0.0.1:{}", options.port))
         .env("JARI_FAKEPG_URL", &gateway);
+    if std::env::var_os("JARI_MAIL_DIR").is_none() {
+        jari.env("JARI_MAIL_DIR", "target/mail");
+    }
 
     let mut programs = vec![Program::start("fakepg", &mut fakepg)?];
     programs.push(Program::start("jari", &mut jari)?);

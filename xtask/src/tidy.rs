@@ -2,6 +2,7 @@
 
 mod arrows;
 mod files;
+mod named_tests;
 mod texts;
 
 use anyhow::{Result, bail};
@@ -22,6 +23,7 @@ pub(crate) fn tidy(repo: &Repo) -> Result<()> {
             println!("   {}: {lines} lines; can it be split?", source.path);
         }
     }
+    broken.extend(named_tests::check(&sources));
     for line in &broken {
         eprintln!("   {line}");
     }

@@ -6,6 +6,7 @@ use leptos_router::params::ParamsMap;
 use payment::id::{AttemptReference, GatewayOrderId, OrderId, PaymentKey};
 use payment::money::Won;
 
+use crate::components::asleep::ReloadUntilAwake;
 use crate::components::checkout_island::CheckoutIsland;
 use crate::components::summary::Summary;
 use crate::data::{OrderPage, PageContext, ReturnedAttempt};
@@ -52,8 +53,8 @@ async fn checkout(
     let lang = context.lang;
     let seed = seed(&order, &query, lang);
     let again = waits(seed.screen().view.stage).then(|| {
-        // Without script the page is loaded anew instead; 2 s is the step of the polls that a script would make.
-        view! { <noscript><meta http-equiv="refresh" content="2"/></noscript> }
+        // 2 s is the step of the polls that a script would make.
+        view! { <ReloadUntilAwake step=2/> }
     });
     let body = view! {
         <PrivateTitle title=lang.title(lang.word(Word::CheckoutTitle))/>

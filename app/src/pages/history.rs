@@ -4,6 +4,7 @@ use leptos::prelude::*;
 use leptos_router::hooks::use_query_map;
 use payment::view::View;
 
+use crate::components::asleep::ReloadUntilAwake;
 use crate::components::live_order::LiveOrder;
 use crate::components::status::{StatusBadge, status_name};
 use crate::data::{HistoryRow, PageContext};
@@ -55,11 +56,11 @@ async fn history(context: PageContext, number: u32) -> Found {
     Ok(Some(body.into_any()))
 }
 
-/// Around the live note: without script the page is loaded anew instead, at the pace of the script.
+/// Around the live note: where nothing wakes it, the page is loaded anew instead, without script at the pace of the script.
 #[component]
 pub(super) fn Watched(children: Children) -> impl IntoView {
     view! {
-        <noscript><meta http-equiv="refresh" content="5"/></noscript>
+        <ReloadUntilAwake step=5/>
         {children()}
     }
 }

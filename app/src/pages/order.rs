@@ -1,20 +1,21 @@
 //! One order: its status, what it consists of, what has happened to it.
 
 use leptos::prelude::*;
-use leptos_router::hooks::use_params_map;
+use leptos_router::hooks::{use_params_map, use_query_map};
 use payment::id::OrderId;
 use payment::time::Millis;
 use payment::view::{Stage, View};
 
 use crate::components::live_order::LiveOrder;
 use crate::components::panel::Truth;
+use crate::components::refunds::{CancelOrder, Refunds};
 use crate::components::status::{StatusBadge, status_name};
 use crate::components::summary::Summary;
 use crate::components::timeline::Timeline;
 use crate::data::PageContext;
 use crate::pages::history::Watched;
 use crate::pages::{Found, PrivateTitle, page};
-use crate::seed::waits;
+use crate::seed::{Notice, waits};
 use crate::text::{Lang, Word};
 
 /// How often this page asks about an order in doubt.
@@ -25,10 +26,15 @@ const STEP: Millis = Millis::from_secs(5);
 pub fn OrderPage() -> impl IntoView {
     let order = use_params_map().with_untracked(|params| params.get("order"));
     let order = order.and_then(|order| OrderId::parse(&order).ok());
-    page(move |context| order_page(context, order.clone()))
+    let notice = use_query_map().with_untracked(|query| query.get("notice"));
+    page(move |context| order_page(context, order.clone(), notice.clone()))
 }
 
-async fn order_page(context: PageContext, order_id: Option<OrderId>) -> Found {
+async fn order_page(
+    context: PageContext,
+    order_id: Option<OrderId>,
+    notice: Option<String>,
+) -> Found {
     let Some(order_id) = order_id else {
         return Ok(None);
     };
@@ -40,18 +46,29 @@ async fn order_page(context: PageContext, order_id: Option<OrderId>) -> Found {
     let watched = vec![order.state.clone()];
     let live = waits(shown.stage).then(|| view! { <Watched><LiveOrder watched lang/></Watched> });
     let truth = order.gateway_truth.clone().filter(|_| context.development);
+    let notice = notice.and_then(|name| Notice::try_from(name).ok());
+    let notice = notice.and_then(|notice| notice.text(lang));
+    let refunds = order.refunds.clone();
+    let here = format!("/orders/{}", order.order_id);
+    let cancel = order
+        .cancel
+        .clone()
+        .map(|offer| view! { <CancelOrder here offer lang/> });
     let moments = order.timeline.clone();
     let order_id = order.order_id.clone();
     let body = view! {
         <PrivateTitle title=lang.title(lang.word(Word::OrderTitle))/>
         <div class="order">
             <h1>{lang.word(Word::OrderTitle)}</h1>
+            {notice.map(|text| view! { <p class="notice" data-testid="notice">{text}</p> })}
             <Standing shown order_id lang/>
             {live}
+            <Refunds refunds lang/>
             <div class="order-parts">
                 <Timeline moments lang/>
                 <Summary order lang/>
             </div>
+            {cancel}
             {truth.map(|lines| view! { <Truth lines lang/> })}
         </div>
     };

@@ -1,7 +1,8 @@
 //! The English messages.
 
 use super::{
-    Decline, MomentKind, NotSent, PanelWord, PayAction, ProblemCode, Reason, Say, Stage, Word,
+    Decline, MomentKind, NotSent, PanelWord, PayAction, ProblemCode, Reason, RefundStatus,
+    RefusedFor, Say, Stage, Word,
 };
 
 pub(super) const NOTHING_CHARGED: &str = "You were not charged.";
@@ -49,6 +50,9 @@ pub(super) const fn word(word: Word) -> &'static str {
             "This page opens again by itself in a moment. It says nothing about your order, \
              so please do not pay again before you have seen the result."
         }
+        Word::RefundsTitle => "Refunds",
+        Word::CancelTitle => "Cancel this order",
+        Word::CancelButton => "Cancel the order",
     }
 }
 
@@ -193,6 +197,7 @@ pub(super) const fn reason(reason: Reason) -> &'static str {
         Reason::WindowClosed => "The payment window was not finished in time.",
         Reason::PgExpired => "The time to complete this authenticated payment is over.",
         Reason::NeverCharged => "We asked the payment gateway: it never made this payment.",
+        Reason::OperatorEnded => "Our staff have checked: no payment was made.",
         Reason::WrongAmount => {
             "Another amount than the order's was charged, and we cancelled it in full."
         }
@@ -288,6 +293,7 @@ pub(super) const fn moment(what: MomentKind) -> &'static str {
         MomentKind::AskedNoResult => "We asked the payment gateway; it has no result yet",
         MomentKind::Paid => "The payment is confirmed",
         MomentKind::WrongAmount => "Another amount was charged; we began to cancel it",
+        MomentKind::OperatorEnded => "Our staff found that nothing was charged",
         MomentKind::NeverCharged => "The payment gateway says that it never charged it",
         MomentKind::LateSuccess => "We learned of an approval after the payment had ended",
         MomentKind::CancelRequested => "A refund was requested",
@@ -295,4 +301,25 @@ pub(super) const fn moment(what: MomentKind) -> &'static str {
         MomentKind::Expired => "The time to pay is over",
         MomentKind::Other => "The order's record was updated",
     }
+}
+
+pub(super) const fn refund(status: RefundStatus) -> &'static str {
+    match status {
+        RefundStatus::Waiting => "Asked for; it follows the refund before it",
+        RefundStatus::Asked => "Cancel asked; we are waiting for the bank's word",
+        RefundStatus::Done => "Refunded",
+        RefundStatus::Refused(RefusedFor::Gateway) => {
+            "Not refunded: the payment gateway refused it"
+        }
+        RefundStatus::Refused(RefusedFor::ExceedsBalance) => {
+            "Not refunded: less than this was left"
+        }
+        RefundStatus::Refused(RefusedFor::GivenBackElsewhere) => {
+            "Not needed: the money was refunded already"
+        }
+    }
+}
+
+pub(super) fn cancel_lead(amount: &str) -> String {
+    format!("We refund {amount}. It can take some days until your card issuer shows it.")
 }

@@ -1,7 +1,8 @@
 //! The Korean messages.
 
 use super::{
-    Decline, MomentKind, NotSent, PanelWord, PayAction, ProblemCode, Reason, Say, Stage, Word,
+    Decline, MomentKind, NotSent, PanelWord, PayAction, ProblemCode, Reason, RefundStatus,
+    RefusedFor, Say, Stage, Word,
 };
 
 pub(super) const NOTHING_CHARGED: &str = "청구된 금액은 없어요.";
@@ -49,6 +50,9 @@ pub(super) const fn word(word: Word) -> &'static str {
             "잠시 후 이 화면이 저절로 다시 열려요. 주문이 어떻게 되었는지는 이 화면으로 알 수 없으니, \
              결과를 확인하기 전에는 다시 결제하지 마세요."
         }
+        Word::RefundsTitle => "환불",
+        Word::CancelTitle => "주문 취소",
+        Word::CancelButton => "주문 취소하기",
     }
 }
 
@@ -175,6 +179,7 @@ pub(super) const fn reason(reason: Reason) -> &'static str {
         Reason::WindowClosed => "결제창이 제시간에 끝나지 않았어요.",
         Reason::PgExpired => "인증한 결제의 유효 시간이 지났어요.",
         Reason::NeverCharged => "결제대행사에 확인한 결과, 결제가 이루어지지 않았어요.",
+        Reason::OperatorEnded => "담당자가 확인한 결과, 결제가 이루어지지 않았어요.",
         Reason::WrongAmount => "주문과 다른 금액이 결제되어 전액 취소했어요.",
         Reason::LateSuccess => "뒤늦게 승인된 결제를 전액 취소했어요.",
     }
@@ -258,6 +263,7 @@ pub(super) const fn moment(what: MomentKind) -> &'static str {
         MomentKind::AskedNoResult => "결제대행사에 물었지만 아직 결과가 없어요",
         MomentKind::Paid => "결제가 확인됐어요",
         MomentKind::WrongAmount => "다른 금액이 결제되어 취소를 시작했어요",
+        MomentKind::OperatorEnded => "담당자가 결제되지 않은 것을 확인했어요",
         MomentKind::NeverCharged => "결제대행사가 청구하지 않았다고 확인했어요",
         MomentKind::LateSuccess => "끝난 결제가 뒤늦게 승인된 것을 알았어요",
         MomentKind::CancelRequested => "환불을 요청했어요",
@@ -265,4 +271,21 @@ pub(super) const fn moment(what: MomentKind) -> &'static str {
         MomentKind::Expired => "결제할 수 있는 시간이 지났어요",
         MomentKind::Other => "주문 기록이 갱신됐어요",
     }
+}
+
+pub(super) const fn refund(status: RefundStatus) -> &'static str {
+    match status {
+        RefundStatus::Waiting => "요청됐어요. 앞선 환불이 끝나면 진행돼요",
+        RefundStatus::Asked => "취소를 요청했고 은행의 답을 기다리고 있어요",
+        RefundStatus::Done => "환불됐어요",
+        RefundStatus::Refused(RefusedFor::Gateway) => "결제대행사가 거절해 환불되지 않았어요",
+        RefundStatus::Refused(RefusedFor::ExceedsBalance) => "남은 금액보다 많아 환불되지 않았어요",
+        RefundStatus::Refused(RefusedFor::GivenBackElsewhere) => {
+            "이미 모두 환불되어 따로 진행하지 않았어요"
+        }
+    }
+}
+
+pub(super) fn cancel_lead(amount: &str) -> String {
+    format!("{amount}을 돌려드려요. 카드사에 환불이 표시되기까지 며칠 걸릴 수 있어요.")
 }

@@ -45,6 +45,28 @@ pub(crate) struct Wire {
     pub(crate) idem: String,
 }
 
+/// A cancel on the wire.
+#[derive(Debug, Clone)]
+pub(crate) struct Back {
+    /// All that is left when absent.
+    pub(crate) amount: Option<u64>,
+    /// What must be left of the charge, else nothing is done.
+    pub(crate) balance: Option<u64>,
+    pub(crate) reason: String,
+    pub(crate) idem: String,
+}
+
+/// What became of a cancel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gave {
+    /// Done, now or before: what the gateway holds now.
+    Now { amount: u64, canceled: u64 },
+    /// Another amount is left than the call says: nothing was done.
+    AnotherBalance,
+    /// There is nothing to give back.
+    Nothing,
+}
+
 impl World {
     /// The shopper authenticates a payment; returns its key.
     pub(crate) fn authenticate(&self, order: &str, order_id: &str, amount: u64) -> String {
@@ -225,6 +247,7 @@ impl World {
             idem: wire.idem.clone(),
             amount,
             canceled: 0,
+            gave: Vec::new(),
             seen_from,
             late,
         });
@@ -263,33 +286,54 @@ impl World {
         }
     }
 
-    /// Gives money back once per key; `None` when there is nothing left to give.
-    pub(crate) fn give_back(&self, key: &str, amount: Option<u64>, idem: &str) -> Option<Known> {
+    /// The reasons of all that was given back of a payment.
+    pub(crate) fn given_back(&self, key: &str) -> Vec<String> {
+        let ledger = lock(&self.ledger);
+        let payment = ledger.payments.get(key);
+        let charges = payment.into_iter().flat_map(|payment| &payment.charges);
+        charges.flat_map(|charge| charge.gave.clone()).collect()
+    }
+
+    /// Gives money back once per key.
+    pub(crate) fn give_back(&self, key: &str, back: &Back) -> Gave {
         let now = self.now().get();
         let mut ledger = lock(&self.ledger);
-        let replay = ledger.cancels.contains_key(idem);
-        let payment = ledger.payments.get_mut(key)?;
+        let replay = ledger.cancels.contains_key(&back.idem);
+        let Some(payment) = ledger.payments.get_mut(key) else {
+            return Gave::Nothing;
+        };
         let (order, order_amount) = (payment.order.clone(), payment.amount);
         if replay {
-            let charge = payment.charges.first()?;
-            return Some(Known::Charged {
+            let charge = payment.charges.first();
+            return charge.map_or(Gave::Nothing, |charge| Gave::Now {
                 amount: charge.amount,
                 canceled: charge.canceled,
             });
         }
-        let charge = payment.charges.iter_mut().find(|charge| charge.stands())?;
-        let back = amount.unwrap_or(charge.amount - charge.canceled);
-        charge.canceled += back;
+        let Some(charge) = payment.charges.iter_mut().find(|charge| charge.stands()) else {
+            return Gave::Nothing;
+        };
+        let left = charge.amount - charge.canceled;
+        let wanted = back.amount.unwrap_or(left);
+        if back.balance.is_some_and(|balance| balance != left) || wanted > left {
+            return Gave::AnotherBalance;
+        }
+        let again = charge.gave.contains(&back.reason);
+        charge.canceled += wanted;
+        charge.gave.push(back.reason.clone());
         let charge = charge.clone();
-        ledger.cancels.insert(idem.to_owned(), back);
+        ledger.cancels.insert(back.idem.clone(), wanted);
         ledger.follow(&order, now);
         drop(ledger);
-        self.note("bank", format_args!("{key} gave {back} back"));
+        self.note("bank", format_args!("{key} gave {wanted} back"));
+        if again {
+            self.wrong(format_args!("{} was carried out twice", back.reason));
+        }
         self.check_given_back(order_amount, &charge);
-        Some(Known::Charged {
+        Gave::Now {
             amount: charge.amount,
             canceled: charge.canceled,
-        })
+        }
     }
 }
 

@@ -123,6 +123,10 @@ faults! {
     DoubleClick = "double_click", 0.2;
     /// A confirm's shopper has hardly any time left.
     ShortDeadline = "short_deadline", 0.3;
+    /// A shopper cancels a paid order.
+    ShopperCancels = "shopper_cancels", 0.6;
+    /// The shop gives part of a paid order's money back.
+    OperatorRefunds = "operator_refunds", 0.4;
     /// A shopper leaves and comes back much later.
     Leave = "leave", 0.3;
     /// A page comes back from the back/forward cache or to the front.

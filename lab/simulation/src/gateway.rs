@@ -15,7 +15,7 @@ use server::gateway::{
 };
 use tokio::time::timeout;
 
-use crate::bank::{Known, Reply, Wire};
+use crate::bank::{Back, Gave, Known, Reply, Wire};
 use crate::bug::Bug;
 use crate::fault::Fault;
 use crate::ledger::Said;
@@ -97,6 +97,15 @@ fn told(status: Option<u16>) -> Told {
         status,
         code: "simulated".to_owned(),
         alarm: false,
+        given_back: None,
+    }
+}
+
+/// A word that lists what was given back.
+fn told_with(listed: Vec<String>) -> Told {
+    Told {
+        given_back: Some(listed),
+        ..told(Some(200))
     }
 }
 
@@ -214,6 +223,7 @@ impl Gateway for Port {
             return InquiryOutcome::NoWord(told(Some(500)));
         }
         let mut known = world.look_up(key.as_str());
+        let listed = world.given_back(key.as_str());
         if world.bug == Some(Bug::NotFoundIsFinal) && known == Known::Nothing {
             known = Known::Lapsed;
         }
@@ -226,7 +236,7 @@ impl Gateway for Port {
             "gateway",
             format_args!("node {} learns {key} is {known:?}", self.life.who().0),
         );
-        InquiryOutcome::Found(finding(known), told(Some(200)))
+        InquiryOutcome::Found(finding(known), told_with(listed))
     }
 
     async fn cancel(&self, call: &CancelCall) -> CancelOutcome {
@@ -249,16 +259,26 @@ impl Gateway for Port {
             return CancelOutcome::Refused(told(Some(403)));
         }
         let key = call.payment_key.as_str();
-        let back = world.give_back(key, call.amount.map(plain), call.idempotency_key.as_str());
+        let back = Back {
+            amount: call.amount.map(plain),
+            balance: call.balance.map(plain),
+            reason: call.reason.clone(),
+            idem: call.idempotency_key.as_str().to_owned(),
+        };
+        let gave = world.give_back(key, &back);
+        let listed = world.given_back(key);
         world.pause(1, 60).await;
         self.life.hold().await;
         self.life.may_die(Fault::CrashBeforeAnswer).await;
         if world.strikes(Fault::CancelAnswerLost) {
             return CancelOutcome::Unknown(told(None));
         }
-        match back {
-            Some(known) => CancelOutcome::Found(finding(known), told(Some(200))),
-            None => CancelOutcome::Unknown(told(Some(400))),
+        match gave {
+            Gave::Now { amount, canceled } => {
+                CancelOutcome::Found(charge(amount, canceled), told_with(listed))
+            }
+            Gave::AnotherBalance => CancelOutcome::RetryWithNewKey(told(Some(400))),
+            Gave::Nothing => CancelOutcome::Unknown(told(Some(400))),
         }
     }
 

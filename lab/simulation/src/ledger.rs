@@ -10,6 +10,8 @@ pub(crate) struct Charge {
     pub(crate) idem: String,
     pub(crate) amount: u64,
     pub(crate) canceled: u64,
+    /// The reasons of what was given back of it, as the shop gave them.
+    pub(crate) gave: Vec<String>,
     /// From when on inquiries see it.
     pub(crate) seen_from: u64,
     /// Booked after every promise of the gateway.

@@ -149,6 +149,7 @@ pub(crate) async fn make_order(
             id: id.clone(),
             owner: owner.clone(),
             items: vec![(sku.clone(), quantity)],
+            language: None,
             at,
             expires_at: at.plus(app.config.order_ttl),
         };
@@ -226,6 +227,30 @@ pub(crate) async fn open(world: &Arc<World>, id: &OrderId, owner: &Owner) -> Opt
         }
     };
     ask(world, false, handle).await
+}
+
+/// Asks for money back, with a key of this wish; true when it was heard what became of it.
+pub(crate) async fn cancel(world: &Arc<World>, cancel: server::refund::Cancel) -> bool {
+    let copies = world.strikes(Fault::RequestDoubled);
+    let handle = move |app: Arc<App>| {
+        let cancel = cancel.clone();
+        async move {
+            let answer = server::refund::cancel(&app, cancel).await;
+            let heard = matches!(
+                answer,
+                server::refund::Answer::Done(_)
+                    | server::refund::Answer::UnderWay(_)
+                    | server::refund::Answer::Problem(
+                        ProblemCode::OrderClosed
+                            | ProblemCode::Declined
+                            | ProblemCode::RefundExceedsBalance,
+                        _
+                    )
+            );
+            heard.then_some(())
+        }
+    };
+    ask(world, copies, handle).await.is_some()
 }
 
 /// A poll; what it brings as the page machine's event.

@@ -19,6 +19,7 @@ use server::http::guard::RateLimits;
 use server::lanes::Lanes;
 use server::pressure::Pressure;
 use server::store::Store;
+use server::strangers::Strangers;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -184,6 +185,7 @@ pub(crate) async fn start(world: &Arc<World>, node: usize) {
     tokio::spawn(server::recovery::run(Arc::clone(&app)));
     tokio::spawn(server::inbox::run(Arc::clone(&app)));
     tokio::spawn(server::changes::run(Arc::clone(&app)));
+    tokio::spawn(server::effects::run(Arc::clone(&app)));
     let place = tokio::spawn(server::nodes::run(Arc::clone(&app)));
     {
         let mut nodes = lock(&world.nodes);
@@ -268,6 +270,8 @@ fn app(world: &Arc<World>, life: &Life) -> anyhow::Result<Arc<App>> {
         times: world.plan.times,
         order_ttl: world.plan.order_ttl,
         rate_limits: Switch::Off,
+        late_success: world.plan.late,
+        mail_dir: None,
         ..config()?
     };
     let skews = lock(&world.nodes).skews;
@@ -281,6 +285,7 @@ fn app(world: &Arc<World>, life: &Life) -> anyhow::Result<Arc<App>> {
         lanes: Lanes::new(false, config.times.cap),
         pressure: Pressure::default(),
         rate_limits: RateLimits::default(),
+        strangers: Strangers::new(&config),
         cache: OrderCache::default(),
         clock,
         node: format!("node-{}-{}", life.node, life.life),

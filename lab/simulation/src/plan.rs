@@ -1,5 +1,6 @@
 //! What one seed is made of: how many shoppers and nodes, which times, and how often each fault strikes.
 
+use payment::attempt::LateSuccess;
 use payment::time::{Millis, PageTimes, Times};
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
@@ -21,6 +22,8 @@ pub(crate) struct Plan {
     pub(crate) storm: Millis,
     /// Whether the gateway itself charges a payment only once; where it does not, only our idempotency key prevents it.
     pub(crate) charges_once: bool,
+    /// What becomes of a charge that is learned after its attempt had ended.
+    pub(crate) late: LateSuccess,
     /// Pieces of the scarce product.
     pub(crate) scarce: u32,
     rates: Vec<f64>,
@@ -49,6 +52,11 @@ impl Plan {
             shoppers: rng.random_range(1..=16),
             storm: Millis::from_secs(rng.random_range(20..=180)),
             charges_once: rng.random_bool(0.4),
+            late: if rng.random_bool(0.3) {
+                LateSuccess::Revive
+            } else {
+                LateSuccess::Cancel
+            },
             scarce: rng.random_range(1..=6),
             rates,
         }
@@ -56,6 +64,15 @@ impl Plan {
 
     pub(crate) fn rate(&self, fault: Fault) -> f64 {
         self.rates[fault as usize]
+    }
+
+    /// A plan of one node that has its database for itself, with a single piece of what is scarce.
+    pub(crate) fn of_one_node(self) -> Self {
+        Self {
+            nodes: 1,
+            scarce: 1,
+            ..self
+        }
     }
 
     /// A plan without a kind of fault.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use payment::attempt::AttemptStatus;
 use payment::order::OrderStatus;
+use payment::refund::RefundStatus;
 use payment::time::Millis;
 use tokio::task::JoinHandle;
 
@@ -186,9 +187,15 @@ fn still_open(world: &World, shoppers: &[JoinHandle<()>]) -> Option<String> {
         let status = open.attempt.status.as_str();
         return Some(format!("attempt {} is {status}", open.id.0));
     }
+    if let Some(open) = tables.open_refunds().next() {
+        return Some(format!("refund {} is {:?}", open.id.0, open.refund));
+    }
+    if let Some(waits) = tables.outbox.iter().find(|row| !row.done) {
+        return Some(format!("{} is not done", waits.key));
+    }
     if tables
         .webhooks
-        .iter()
+        .values()
         .any(|webhook| webhook.ended == 0 && webhook.tries == 0)
     {
         return Some("a webhook was not looked at".to_owned());
@@ -238,7 +245,7 @@ fn compare_books(world: &World) {
         }
         let queued = |attempt: &usize| {
             let key = format!("order_paid:{}", tables.attempts[*attempt].id.0);
-            tables.outbox.contains_key(&key)
+            tables.outbox.iter().any(|row| row.key == key)
         };
         let told = order
             .attempts
@@ -258,6 +265,29 @@ fn compare_books(world: &World) {
             }
         }
     }
+    for refund in &tables.refunds {
+        let row = &refund.row;
+        let key = tables
+            .attempt(row.attempt)
+            .and_then(|record| record.payment_key.clone());
+        let payment = key.and_then(|key| ledger.payments.get(key.as_str()).cloned());
+        let reason = row.gateway_reason();
+        let gave = payment.is_some_and(|payment| {
+            let mut charges = payment.charges.iter();
+            charges.any(|charge| charge.gave.contains(&reason))
+        });
+        if gave != (row.refund.status == RefundStatus::Done) {
+            world.wrong(format_args!(
+                "refund {} is {:?}, carried out at the gateway: {gave}",
+                row.id.0, row.refund
+            ));
+        }
+    }
+    for row in &tables.outbox {
+        if row.ended != 1 || !tables.is_notified(&row.key) {
+            world.wrong(format_args!("{} was ended {} times", row.key, row.ended));
+        }
+    }
     for record in &tables.attempts {
         let idem = record
             .idempotency_key
@@ -270,7 +300,7 @@ fn compare_books(world: &World) {
         }
     }
     let mut stored = std::collections::BTreeSet::new();
-    for webhook in &tables.webhooks {
+    for webhook in tables.webhooks.values() {
         if webhook.transmission.is_some() && !stored.insert(&webhook.transmission) {
             world.wrong(format_args!("{:?} is stored twice", webhook.transmission));
         }

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use payment::id::OrderId;
+use payment::id::{IdempotencyKey, OrderId};
+use payment::money::Won;
 use payment::time::Millis;
 use payment::view::Stage;
-use server::store::{OrderMade, Owner};
+use server::refund::Cancel;
+use server::store::{Asker, OrderMade, Owner};
 
 use crate::fault::Fault;
 use crate::gateway::plain;
@@ -70,6 +72,7 @@ pub(crate) async fn shop(world: Arc<World>, number: u32) {
         notes: Arc::default(),
     };
     shopper.buy().await;
+    shopper.want_back().await;
 }
 
 impl Shopper {
@@ -95,6 +98,39 @@ impl Shopper {
             if self.world.is_calm() && self.world.perhaps(0.3) {
                 return;
             }
+        }
+    }
+
+    /// Now and then the shop gives a part back, and the shopper wants all that is left; maybe both at once.
+    async fn want_back(&self) {
+        let world = &self.world;
+        if world.strikes(Fault::OperatorRefunds) {
+            let amount = Won::new(100 * i64::try_from(world.draw(1, 100)).unwrap_or(1)).ok();
+            let wish = self.wish("part", Asker::Operator, amount);
+            let asks = insist(Arc::clone(world), wish);
+            if world.perhaps(0.5) {
+                tokio::spawn(asks);
+            } else {
+                asks.await;
+            }
+        }
+        if world.strikes(Fault::ShopperCancels) {
+            world.pause(0, 3_000).await;
+            // The cut-off that is set by default.
+            let cut_off = Millis::from_secs(86_400);
+            let wish = self.wish("all", Asker::Shopper(self.owner.clone(), cut_off), None);
+            insist(Arc::clone(world), wish).await;
+        }
+    }
+
+    fn wish(&self, what: &str, asker: Asker, amount: Option<Won>) -> Cancel {
+        let key = format!("wish-{what}-{}", self.order.as_str());
+        Cancel {
+            order_id: self.order.clone(),
+            asker,
+            client_key: IdempotencyKey::parse(&key).expect("a plain key"),
+            amount,
+            reason: what.to_owned(),
         }
     }
 
@@ -177,5 +213,17 @@ impl Shopper {
             }
         }
         false
+    }
+}
+
+/// Asks for money back until it is heard what became of it, always with the same key.
+async fn insist(world: Arc<World>, wish: Cancel) {
+    for _ in 0..6 {
+        let asks = network::cancel(&world, wish.clone());
+        let heard = tokio::time::timeout(Duration::from_secs(30), asks).await;
+        if heard == Ok(true) {
+            return;
+        }
+        world.pause(500, 10_000).await;
     }
 }

@@ -9,10 +9,12 @@ use payment::id::{GatewayName, GatewayOrderId, IdempotencyKey, OrderId, PaymentK
 use payment::reach::{Lost, NotSent};
 use payment::time::Millis;
 use server::clock::EpochMs;
+use server::store::effects::{Effect, EffectEnd, EffectsWaiting, NotificationRow};
 use server::store::{
     AttemptId, AttemptRecord, Beat, Census, Claim, Claimed, Evidence, EvidenceRow, FeedPosition,
-    LineRow, NewAttemptRow, NewOrderRow, NewWebhook, NodeSlots, Opened, OrderMade, OrderRecord,
-    Owner, PoolCensus, ProductRow, Recorded, Store, StoreError, WebhookEnd, WebhookRow,
+    LineRow, NewAttemptRow, NewOrderRow, NewRefund, NewWebhook, NodeSlots, Opened, OrderMade,
+    OrderRecord, Overdue, Owner, PoolCensus, ProductRow, Recorded, RefundAsked, RefundCall,
+    RefundId, RefundRow, Store, StoreError, WebhookEnd, WebhookRow,
 };
 
 use crate::bug::Bug;
@@ -60,6 +62,15 @@ impl NodeStore {
     /// The database's own clock, which is right.
     fn clock(&self) -> EpochMs {
         EpochMs(START).plus(self.world.now())
+    }
+
+    /// The clock by which leases of side effects go: several nodes need one for all.
+    fn lease_clock(&self, given: EpochMs) -> EpochMs {
+        if self.is_shared() {
+            self.clock()
+        } else {
+            given
+        }
     }
 
     async fn read<T>(&self, look: impl FnOnce(&Tables) -> T + Send) -> Answer<T> {
@@ -279,6 +290,30 @@ impl Store for NodeStore {
         .await
     }
 
+    async fn ask_refund(&self, refund: NewRefund) -> Answer<RefundAsked> {
+        self.write("storing a refund", |tables| tables.ask_refund(refund))
+            .await
+    }
+
+    async fn refund(&self, id: RefundId) -> Answer<Option<RefundRow>> {
+        self.read(|tables| tables.refund(id).cloned()).await
+    }
+
+    async fn refunds_of(&self, order: &OrderId) -> Answer<Vec<RefundRow>> {
+        self.read(|tables| tables.refunds_of(order)).await
+    }
+
+    async fn refund_under_way(&self, attempt: AttemptId) -> Answer<Option<RefundRow>> {
+        self.read(|tables| tables.refund_under_way(attempt)).await
+    }
+
+    async fn renew_refund_key(&self, call: RefundCall, told: &str) -> Answer<bool> {
+        self.write("renewing a refund's key", |tables| {
+            tables.renew_refund_key(call, told)
+        })
+        .await
+    }
+
     async fn approving_since(&self, before: EpochMs) -> Answer<Vec<AttemptId>> {
         self.read(|tables| tables.approving_since(before)).await
     }
@@ -302,6 +337,42 @@ impl Store for NodeStore {
         Ok(lapsed.len() as u64)
     }
 
+    async fn ask_before_lapse(
+        &self,
+        gateway: &GatewayName,
+        now: EpochMs,
+        most: u32,
+    ) -> Answer<u64> {
+        self.write("asking before old orders end", |tables| {
+            tables.ask_before_lapse(gateway, now, most)
+        })
+        .await
+    }
+
+    async fn take_effects(&self, now: EpochMs, lease: Millis, most: u32) -> Answer<Vec<Effect>> {
+        let now = self.lease_clock(now);
+        self.write("taking side effects", |tables| {
+            tables.take_effects(now, lease, most)
+        })
+        .await
+    }
+
+    async fn end_effects(&self, ends: &[EffectEnd], now: EpochMs) -> Answer<Vec<bool>> {
+        let now = self.lease_clock(now);
+        self.write("ending side effects", |tables| {
+            tables.end_effects(ends, now)
+        })
+        .await
+    }
+
+    async fn effects_waiting(&self) -> Answer<EffectsWaiting> {
+        self.read(Tables::effects_waiting).await
+    }
+
+    async fn notifications(&self, order: &OrderId) -> Answer<Vec<NotificationRow>> {
+        self.read(|tables| tables.notifications(order)).await
+    }
+
     async fn keep_webhook(&self, webhook: NewWebhook) -> Answer<bool> {
         let once = self.world.bug != Some(Bug::WebhookStoredTwice);
         self.write("keeping a webhook", |tables| {
@@ -314,21 +385,35 @@ impl Store for NodeStore {
         let due = self.read(|tables| tables.webhooks_due(now, most)).await?;
         let tables = lock(&self.world.tables);
         for row in &due {
-            let index = usize::try_from(row.id).unwrap_or(usize::MAX);
-            self.world.check_hook(
-                tables
-                    .webhooks
-                    .get(index)
-                    .map_or(0, |webhook| webhook.ended),
-            );
+            let stored = tables.webhooks.get(&row.id);
+            self.world
+                .check_hook(stored.map_or(0, |webhook| webhook.ended));
         }
         Ok(due)
     }
 
-    async fn end_webhook(&self, webhook: i64, end: WebhookEnd, now: EpochMs) -> Answer<()> {
+    async fn end_webhook(&self, webhook: i64, end: WebhookEnd, now: EpochMs) -> Answer<bool> {
         let ends = self.world.bug != Some(Bug::WebhookTwice);
         self.write("ending a webhook", |tables| {
             tables.end_webhook(webhook, end, now, ends)
+        })
+        .await
+    }
+
+    async fn hint(&self, attempt: AttemptId, now: EpochMs, pause: bool) -> Answer<bool> {
+        self.write("passing a hint on", |tables| {
+            tables.hint(attempt, now, pause)
+        })
+        .await
+    }
+
+    async fn webhooks_of(&self, attempt: AttemptId) -> Answer<u64> {
+        self.read(|tables| tables.webhooks_of(attempt)).await
+    }
+
+    async fn sweep_webhooks(&self, before: EpochMs, most: u32) -> Answer<u64> {
+        self.write("sweeping webhooks", |tables| {
+            tables.sweep_webhooks(before, most)
         })
         .await
     }
@@ -372,6 +457,10 @@ impl Store for NodeStore {
 
     async fn census(&self) -> Answer<Census> {
         self.read(Tables::census).await
+    }
+
+    async fn overdue(&self, unknown_before: EpochMs) -> Answer<Overdue> {
+        self.read(|tables| tables.overdue(unknown_before)).await
     }
 
     async fn setting(&self, name: &str, if_absent: &str) -> Answer<String> {

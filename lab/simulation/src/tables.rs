@@ -13,14 +13,19 @@ use server::store::{AttemptId, AttemptRecord, Census, Evidence, OrderRecord, Own
 
 mod changes;
 mod claims;
+mod effects;
+mod lapse;
 mod nodes;
 mod records;
+mod refunds;
 mod shelf;
 mod waiting;
 mod webhooks;
 
 use changes::Change;
+use effects::{Notification, Queued};
 use records::Told;
+pub(crate) use refunds::Refunded;
 pub(crate) use shelf::Product;
 pub(crate) use webhooks::Webhook;
 
@@ -29,12 +34,26 @@ pub(crate) use webhooks::Webhook;
 pub(crate) struct Order {
     pub(crate) owner: Owner,
     pub(crate) amount: Won,
+    pub(crate) language: Option<&'static str>,
     pub(crate) created_at: EpochMs,
     pub(crate) expires_at: EpochMs,
     pub(crate) lapsed: bool,
     pub(crate) lines: Vec<(usize, i64)>,
     pub(crate) attempts: Vec<usize>,
     pub(crate) status: OrderStatus,
+}
+
+/// What of an attempt is not in its record.
+#[derive(Debug, Clone, Default)]
+struct Beside {
+    /// Which node claimed it.
+    node: Option<String>,
+    /// The newest look that recorded a word.
+    looked: u32,
+    /// When a hint last made it due.
+    hint_at: Option<EpochMs>,
+    /// When the gateway was last heard after its order's time was over.
+    answered_at: Option<EpochMs>,
 }
 
 /// All rows.
@@ -46,14 +65,17 @@ pub(crate) struct Tables {
     pub(crate) orders: BTreeMap<OrderId, Order>,
     pub(crate) attempts: Vec<AttemptRecord>,
     pub(crate) keys: BTreeMap<(GatewayName, PaymentKey), OrderId>,
-    pub(crate) outbox: BTreeMap<String, &'static str>,
-    pub(crate) webhooks: Vec<Webhook>,
+    pub(crate) outbox: Vec<Queued>,
+    notifications: BTreeMap<String, Notification>,
+    pub(crate) refunds: Vec<Refunded>,
+    pub(crate) webhooks: BTreeMap<i64, Webhook>,
+    next_webhook: i64,
     evidence: Vec<Told>,
     settings: BTreeMap<String, String>,
     changes: Vec<Change>,
     next_change: i64,
-    /// Which node claimed an attempt.
-    claimed_by: BTreeMap<AttemptId, String>,
+    /// What of an attempt is not in its record.
+    beside: BTreeMap<AttemptId, Beside>,
     leases: BTreeMap<String, EpochMs>,
     slots: BTreeMap<(String, GatewayName), u32>,
 }
@@ -163,9 +185,11 @@ impl Tables {
             oldest_unknown: unknown.filter_map(|record| record.unknown_since).min(),
             webhooks_waiting: self
                 .webhooks
-                .iter()
+                .values()
                 .filter(|row| row.next_at.is_some())
                 .count() as u64,
+            refunds_open: self.open_refunds().count() as u64,
+            oldest_refund: self.open_refunds().map(|row| row.created_at).min(),
         }
     }
 

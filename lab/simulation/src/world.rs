@@ -66,12 +66,7 @@ impl World {
         let plan = Fault::ALL
             .iter()
             .fold(drawn, |plan, fault| plan.without(*fault));
-        let plan = Plan {
-            nodes: 1,
-            scarce: 1,
-            ..plan
-        };
-        Self::of(plan, rng, None, false)
+        Self::of(plan.of_one_node(), rng, None, false)
     }
 
     fn of(plan: Plan, rng: ChaCha8Rng, bug: Option<Bug>, trace: bool) -> Arc<Self> {

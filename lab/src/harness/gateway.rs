@@ -40,6 +40,15 @@ impl Gateway {
         Ok(Ledger(answer.error_for_status()?.json().await?))
     }
 
+    /// How often one order was confirmed and how often it was charged, so far.
+    pub(crate) async fn order(&self, gateway_order_id: &str) -> anyhow::Result<(u64, u64)> {
+        let url = self.control(&format!("ledger/orders/{gateway_order_id}"));
+        let order = self.client.get(url).send().await?.error_for_status()?;
+        let order: Value = order.json().await?;
+        let count = |name: &str| order[name].as_u64().unwrap_or(0);
+        Ok((count("confirms"), count("charges")))
+    }
+
     /// Counts anew.
     pub(crate) async fn reset_ledger(&self) -> anyhow::Result<()> {
         let answer = self.client.delete(self.control("ledger")).send().await?;
@@ -59,7 +68,7 @@ impl Gateway {
 }
 
 /// The gateway's truth.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger(Value);
 
 impl Ledger {
@@ -83,6 +92,40 @@ impl Ledger {
         self.0["orders"][gateway_order_id]["charges"]
             .as_u64()
             .unwrap_or(0)
+    }
+
+    /// How often an order was charged, less how often all of it was given back.
+    pub(crate) fn net_charges(&self, gateway_order_id: &str) -> i64 {
+        let count = |what: &str| {
+            self.0["orders"][gateway_order_id][what]
+                .as_i64()
+                .unwrap_or(0)
+        };
+        count("charges") - count("cancels")
+    }
+
+    /// What was given back of an order, in won.
+    pub(crate) fn canceled_won(&self, gateway_order_id: &str) -> u64 {
+        self.0["orders"][gateway_order_id]["canceledWon"]
+            .as_u64()
+            .unwrap_or(0)
+    }
+
+    /// Whether a confirm with this idempotency key ever came.
+    pub(crate) fn saw_key(&self, idempotency_key: &str) -> bool {
+        self.0["keys"].get(idempotency_key).is_some()
+    }
+
+    /// Whether a payment is in this status, by the wire's name.
+    pub(crate) fn payment_is(&self, payment_key: &str, status: &str) -> bool {
+        self.0["payments"][payment_key]["status"] == status
+    }
+
+    /// How many orders were charged.
+    pub(crate) fn charged_orders(&self) -> u64 {
+        let orders = self.0["orders"].as_object();
+        let charged = |order: &&Value| order["charges"].as_u64() > Some(0);
+        orders.map_or(0, |orders| orders.values().filter(charged).count() as u64)
     }
 
     /// How many orders were charged more than once.

@@ -91,6 +91,12 @@ impl Program {
         usage_of(self.pid)
     }
 
+    /// Ends it at once (SIGKILL), as a power cut would.
+    pub(crate) async fn kill(mut self) -> anyhow::Result<()> {
+        let killed = self.child.kill().await;
+        killed.with_context(|| format!("killing {}", self.name))
+    }
+
     /// Asks it to end (SIGTERM), kills it when it does not, and says whether it ended by itself and nothing is left.
     pub(crate) async fn stop(mut self) -> anyhow::Result<bool> {
         let asked = Command::new("kill")

@@ -1,6 +1,9 @@
 //! What each event does to an attempt: the one place where what was learned about money becomes a state.
 
-use super::{Alarm, Attempt, AttemptStatus, CameFrom, Event, Finding, LateSuccess, Source, Step};
+use super::{
+    Alarm, Attempt, AttemptStatus, CameFrom, Event, Finding, LateSuccess, OperatorWord, Source,
+    Step,
+};
 use crate::money::{Money, Won};
 use crate::reach::{NotSent, Reach, Reason};
 
@@ -22,8 +25,10 @@ impl Attempt {
                 "the process died after the claim",
             ),
             Event::Found(finding, source) => self.found(finding, source, late),
+            Event::OperatorSaid(word) => self.operator_said(word),
             Event::CancelAsked(amount) => self.cancel_asked(amount),
             Event::CancelRefused => self.cancel_refused(),
+            Event::CancelEnded => self.cancel_ended(),
         }
     }
 
@@ -240,6 +245,10 @@ impl Attempt {
                 "the gateway has given all of it back",
             );
         }
+        if self.cancels_on_request() {
+            // Somebody else may have given back as much; the call that was made may still be under way.
+            return self.stay("a cancel that was asked for lasts until its own end is known");
+        }
         if self.canceled >= wanted {
             let next = Self {
                 cancel: None,
@@ -262,9 +271,11 @@ impl Attempt {
             return next.stay("charged late and given back already: nothing is owed");
         }
         let alarm = Some(Alarm::LateSuccess);
-        if late == LateSuccess::Revive && charged == self.expected {
+        // What was once decided to go back is never sold after all: its cancel may be on its way.
+        if late == LateSuccess::Revive && charged == self.expected && !self.void {
             return Step {
                 alarm,
+                why: "charged after it had ended: it pays the order after all",
                 ..self.given_back()
             };
         }
@@ -355,6 +366,30 @@ impl Attempt {
         self.stay("no charge seen yet: weak evidence")
     }
 
+    /// An operator's word ends a doubt and nothing else. The reach stays: it is no answer of the gateway, whose own word
+    /// may still come, as a late success or as a contradiction.
+    fn operator_said(&self, word: OperatorWord) -> Step {
+        if self.status != AttemptStatus::Unknown {
+            return self.stay("an operator's word ends only an unknown attempt");
+        }
+        match word {
+            OperatorWord::Charged => {
+                let mut step = self.to(
+                    AttemptStatus::Approved,
+                    None,
+                    "an operator has seen the charge",
+                );
+                step.next.charged = Some(self.expected);
+                step
+            }
+            OperatorWord::NotCharged => self.to(
+                AttemptStatus::Failed,
+                Some(Reason::OperatorEnded),
+                "an operator has seen that there is no charge",
+            ),
+        }
+    }
+
     fn cancel_asked(&self, amount: Won) -> Step {
         let Some(from) = CameFrom::of(self.status) else {
             return self.stay("there is no known charge to give back");
@@ -394,5 +429,12 @@ impl Attempt {
                 "the gateway refused to give it back",
             )
         }
+    }
+
+    fn cancel_ended(&self) -> Step {
+        if !self.cancels_on_request() {
+            return self.stay("no cancel that people asked for is under way");
+        }
+        self.given_back()
     }
 }

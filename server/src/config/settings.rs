@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use payment::attempt::LateSuccess;
 use payment::resend::Policy;
 use serde::Deserialize;
 
@@ -29,6 +30,25 @@ impl From<ResendPolicy> for Policy {
             ResendPolicy::Off => Self::Off,
             ResendPolicy::Always => Self::Always,
             ResendPolicy::Budget => Self::Budget,
+        }
+    }
+}
+
+/// [`LateSuccess`] by its names in flags, environment and file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LatePolicy {
+    /// The money goes back.
+    Cancel,
+    /// It pays the order, if nothing else does and the stock can be had again.
+    Revive,
+}
+
+impl From<LatePolicy> for LateSuccess {
+    fn from(policy: LatePolicy) -> Self {
+        match policy {
+            LatePolicy::Cancel => Self::Cancel,
+            LatePolicy::Revive => Self::Revive,
         }
     }
 }
@@ -94,6 +114,12 @@ pub struct Settings {
     /// How long an order can be paid, ms [default: 86400000]
     #[arg(long, env = "JARI_ORDER_TTL_MS")]
     pub order_ttl_ms: Option<u64>,
+    /// What becomes of a charge that is learned after its attempt had ended: cancel, or revive the order [default: cancel]
+    #[arg(long, env = "JARI_LATE_SUCCESS")]
+    pub late_success: Option<LatePolicy>,
+    /// The folder that receipts and other mails are written to, one file each, the same for all nodes; or `off` [default: off]
+    #[arg(long, env = "JARI_MAIL_DIR")]
+    pub mail_dir: Option<PathBuf>,
     /// Whether a passed deadline forbids a send [default: on]
     #[arg(long, env = "JARI_DEADLINE_CHECK")]
     pub deadline_check: Option<Switch>,
@@ -121,6 +147,15 @@ pub struct Settings {
     /// Signs cookies, at least 32 characters; required in production
     #[arg(long, env = "JARI_SECRET_KEY", hide_env_values = true)]
     pub secret_key: Option<Secret>,
+    /// How long after its confirm a shopper may cancel a paid order, ms; 0 is never [default: 86400000]
+    #[arg(long, env = "JARI_CANCEL_CUTOFF_MS")]
+    pub cancel_cutoff_ms: Option<u64>,
+    /// By which the operator asks for refunds, at least 32 characters [default: unset, nobody does]
+    #[arg(long, env = "JARI_OPERATOR_TOKEN", hide_env_values = true)]
+    pub operator_token: Option<Secret>,
+    /// A file that holds the operator's token
+    #[arg(long, env = "JARI_OPERATOR_TOKEN_FILE")]
+    pub operator_token_file: Option<PathBuf>,
     /// Toss Payments' client key
     #[arg(long, env = "JARI_TOSS_CLIENT_KEY")]
     pub toss_client_key: Option<String>,
@@ -139,6 +174,22 @@ pub struct Settings {
     /// The built pages [default: target/site]
     #[arg(long, env = "JARI_SITE_ROOT")]
     pub site_root: Option<String>,
+    /// From which age on an unknown payment raises an alarm, ms [default: 900000]
+    #[arg(long, env = "JARI_UNKNOWN_BOUND_MS")]
+    pub unknown_bound_ms: Option<u64>,
+    /// Most inquiries in flight at one gateway, of each node [default: 8]
+    #[arg(long, env = "JARI_PG_INQUIRIES")]
+    pub pg_inquiries: Option<u32>,
+    /// How long raw webhooks are kept once they are done with, days, at least 5 [default: 14]
+    #[arg(long, env = "JARI_WEBHOOK_KEEP_DAYS")]
+    pub webhook_keep_days: Option<u32>,
+    /// Most stored webhooks that name no payment of ours; more are refused [default: 20000]
+    #[arg(long, env = "JARI_WEBHOOK_STRANGERS")]
+    pub webhook_strangers: Option<u32>,
+    /// Webhooks a second, above which those that name no payment of ours are refused; a switch of JARI_RATE_LIMITS
+    /// [default: 50]
+    #[arg(long, env = "JARI_WEBHOOK_RATE")]
+    pub webhook_rate: Option<u32>,
     /// How long a stopping server lets sent calls finish, ms [default: the gateway timeout + 5000]
     #[arg(long, env = "JARI_DRAIN_MS")]
     pub drain_ms: Option<u64>,
@@ -157,8 +208,10 @@ impl Settings {
         let strong = self;
         or!(strong, weaker: database_url, addr, env, public_url, gateways, fake_pg, fakepg_url, pg_cap, pg_reserve,
             pg_timeout_ms, pg_connect_timeout_ms, response_wait_ms, poll_interval_ms, poll_count, database_wait_ms, node_lease_ms,
-            pg_confirm_window_ms, pg_authentication_window_ms, order_ttl_ms, deadline_check, resend,
+            pg_confirm_window_ms, pg_authentication_window_ms, order_ttl_ms, late_success, mail_dir, deadline_check, resend,
             resend_ratio, circuit, lanes, rate_limits, lab_workers, trusted_proxies, secret_key,
-            toss_client_key, toss_secret_key, toss_secret_key_file, toss_url, toss_window_url, site_root, drain_ms)
+            toss_client_key, toss_secret_key, toss_secret_key_file, toss_url, toss_window_url, site_root, drain_ms,
+            unknown_bound_ms, pg_inquiries, webhook_keep_days, webhook_strangers, webhook_rate, cancel_cutoff_ms,
+            operator_token, operator_token_file)
     }
 }

@@ -170,12 +170,18 @@ fn the_shipped_defaults_are_the_contracts() {
     assert_eq!(config.lanes, Switch::On);
     assert_eq!(config.rate_limits, Switch::Off);
     assert_eq!(config.lab_workers, None);
+    assert_eq!(config.late_success, LateSuccess::Cancel);
+    assert_eq!(config.mail_dir, None);
     let real = Config::check(production()).unwrap();
     assert_eq!(
         (real.resend, real.circuit),
         (Policy::Budget, CircuitMode::On)
     );
     assert_eq!((real.lanes, real.rate_limits), (Switch::On, Switch::On));
+    assert_eq!(
+        (real.late_success, real.mail_dir),
+        (LateSuccess::Cancel, None)
+    );
     assert_eq!(config.gateways.len(), 1);
     assert_eq!(config.gateways[0].name.as_str(), "toss");
     assert_eq!(config.fakepg_url.as_deref(), Some("http://127.0.0.1:3900"));
@@ -222,4 +228,21 @@ fn switches_of_the_lab_are_refused_where_they_make_no_sense() {
             "{text}"
         );
     }
+}
+
+#[test]
+fn a_late_success_revives_and_mails_are_written_only_where_that_is_asked_for() {
+    let asked = Settings {
+        late_success: Some(LatePolicy::Revive),
+        mail_dir: Some("mail".into()),
+        ..production()
+    };
+    let config = Config::check(asked).unwrap();
+    assert_eq!(config.late_success, LateSuccess::Revive);
+    assert_eq!(config.mail_dir, Some("mail".into()));
+    let off = Settings {
+        mail_dir: Some("off".into()),
+        ..production()
+    };
+    assert_eq!(Config::check(off).unwrap().mail_dir, None);
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::Deserialize;
+use subtle::ConstantTimeEq as _;
 
 /// A key or password: comparing, cloning and exposing are deliberate, printing shows nothing.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -15,6 +16,12 @@ impl Secret {
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.to_owned())
+    }
+
+    /// Whether a text from outside is this secret, in a time that does not tell how much of it is right.
+    #[must_use]
+    pub fn is(&self, text: &str) -> bool {
+        self.0.as_bytes().ct_eq(text.as_bytes()).into()
     }
 
     /// The secret itself, for the one place that sends or signs with it.

@@ -272,9 +272,9 @@ fn address(setting: &'static str, text: &str) -> Result<Url, TossConfigError> {
 /// A key that no address can name (`.`, `..`): Toss never made it.
 fn unaddressable() -> Told {
     Told {
-        status: None,
         code: "unaddressable_key".to_owned(),
         alarm: true,
+        ..Told::default()
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn busy(request: &Request, code: ProblemCode) -> Response {
 
 /// The page that a form belongs to, with the reason.
 fn back(path: &str, code: ProblemCode) -> String {
-    let page = if path.starts_with("/checkout/") {
+    let page = if path.starts_with("/checkout/") || path.starts_with("/orders/") {
         path
     } else {
         "/"

@@ -41,12 +41,13 @@ struct OrderForm {
 
 async fn order(
     State(web): State<Web>,
+    Extension(scope): Extension<Scope>,
     headers: HeaderMap,
     Form(form): Form<OrderForm>,
 ) -> Result<Response, Refusal> {
     let (owner, jar) = owner_or_new(&headers, &web);
     Ok(
-        match make_order(&web.app, owner, vec![(form.sku, form.quantity)]).await {
+        match make_order(&web.app, owner, scope.lang, vec![(form.sku, form.quantity)]).await {
             Ok((order, _)) => (jar, Redirect::to(&format!("/checkout/{order}"))).into_response(),
             Err(refusal) => page_with(&refusal, "/"),
         },

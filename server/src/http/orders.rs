@@ -58,6 +58,7 @@ async fn products(
 
 async fn create(
     State(web): State<Web>,
+    Extension(scope): Extension<Scope>,
     headers: HeaderMap,
     Json(order): Json<NewOrder>,
 ) -> Result<Response, Refusal> {
@@ -67,7 +68,7 @@ async fn create(
         .map(|item| (item.sku, item.quantity))
         .collect();
     let (owner, jar) = owner_or_new(&headers, &web);
-    let (order_id, amount) = make_order(&web.app, owner, items).await?;
+    let (order_id, amount) = make_order(&web.app, owner, scope.lang, items).await?;
     let checkout_url = format!("/checkout/{order_id}");
     let created = OrderCreated {
         order_id,
@@ -82,6 +83,7 @@ async fn create(
 pub(super) async fn make_order(
     app: &App,
     owner: Owner,
+    lang: app::text::Lang,
     items: Vec<(Sku, u32)>,
 ) -> Result<(OrderId, Won), Refusal> {
     let invalid = |detail: &str| Refusal::new(ProblemCode::InvalidRequest).with(detail);
@@ -105,6 +107,7 @@ pub(super) async fn make_order(
         items: merged.into_iter().collect(),
         at,
         expires_at: at.plus(app.config.order_ttl),
+        language: Some(lang.tag()),
     };
     match app.store.make_order(row).await? {
         OrderMade::Made(amount) => Ok((id, amount)),

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use app::data::{
-    Answer, Card, HistoryPage, HistoryRow, Line, Moment, MomentKind, OrderPage, PageContext,
-    PageData, Panel, ReturnedAttempt, Unavailable,
+    Answer, CancelOffer, Card, HistoryPage, HistoryRow, Line, Moment, MomentKind, OrderPage,
+    PageContext, PageData, Panel, RefundLine, ReturnedAttempt, Unavailable,
 };
 use app::text::Lang;
 use axum::Router;
@@ -24,7 +24,9 @@ use super::problem::Refusal;
 use super::{Web, dev};
 use crate::app::App;
 use crate::clock::EpochMs;
-use crate::store::{EvidenceRow, LineRow, OrderRecord, Owner, StoreError};
+use crate::random;
+use crate::refund;
+use crate::store::{EvidenceRow, LineRow, OrderRecord, Owner, RefundRow, StoreError};
 
 /// Orders on one page of the history.
 const PER_PAGE: u32 = 20;
@@ -165,11 +167,12 @@ impl PageData for Data {
             }
             let lines = app.polls.lines(&order.id).await.map_err(unavailable)?;
             let evidence = app.polls.evidence(&order.id).await.map_err(unavailable)?;
+            let refunds = app.polls.refunds_of(&order.id).await.map_err(unavailable)?;
             let gateway_truth = dev::truth(&app, &order).await;
             Ok(Some(order_page(
                 &app,
                 &order,
-                lines,
+                (lines, &refunds),
                 &evidence,
                 lang,
                 (returned, gateway_truth),
@@ -232,7 +235,7 @@ fn returned(order: &OrderRecord, reference: &AttemptReference) -> Option<Returne
 fn order_page(
     app: &App,
     order: &OrderRecord,
-    lines: Vec<LineRow>,
+    (lines, refunds): (Vec<LineRow>, &[RefundRow]),
     evidence: &[EvidenceRow],
     lang: Lang,
     (returned, gateway_truth): (Option<ReturnedAttempt>, Option<Vec<String>>),
@@ -251,9 +254,18 @@ fn order_page(
         at: time_of_day(order.created_at),
         what: MomentKind::Ordered,
     }];
-    timeline.extend(evidence.iter().map(|row| Moment {
-        at: time_of_day(row.at),
-        what: moment(row),
+    let mut asked = false;
+    timeline.extend(evidence.iter().map(|row| {
+        let what = match moment(row) {
+            // The charge was known: somebody wants it back, and the gateway was asked meanwhile.
+            MomentKind::LateSuccess if asked => MomentKind::Other,
+            what => what,
+        };
+        asked |= what == MomentKind::CancelRequested;
+        Moment {
+            at: time_of_day(row.at),
+            what,
+        }
     }));
     OrderPage {
         order_id: order.id.clone(),
@@ -274,6 +286,18 @@ fn order_page(
         timeline,
         returned,
         gateway_truth,
+        refunds: refunds
+            .iter()
+            .map(|row| RefundLine {
+                amount: row.refund.amount,
+                status: row.refund.status,
+                asked: korean_time(row.created_at, lang),
+            })
+            .collect(),
+        cancel: refund::offered(app, order, refunds).map(|amount| CancelOffer {
+            amount,
+            key: random::idempotency_key("page").to_string(),
+        }),
     }
 }
 
@@ -301,7 +325,8 @@ fn moment(row: &EvidenceRow) -> MomentKind {
         ("interrupted", _) => MomentKind::Interrupted,
         ("pending" | "not_found", "failed") => MomentKind::NeverCharged,
         ("pending" | "not_found", _) => MomentKind::AskedNoResult,
-        ("charged", "approved") => MomentKind::Paid,
+        ("operator_not_charged", "failed") => MomentKind::OperatorEnded,
+        ("charged" | "operator_charged", "approved") => MomentKind::Paid,
         ("charged", "mischarged") => MomentKind::WrongAmount,
         ("charged", "canceled" | "partially_canceled") => MomentKind::Refunded,
         ("charged", "cancel_requested") if row.source != "cancel" => MomentKind::LateSuccess,

@@ -6,15 +6,20 @@ use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
+use payment::id::GatewayName;
 use payment::time::Millis;
 use payment::wire::ProblemCode;
 
 use super::Web;
 use super::body::within_limits;
 use super::problem::Refusal;
-use crate::metrics;
+use crate::app::App;
 use crate::store::NewWebhook;
+use crate::strangers::Pressing;
+use crate::{inbox, metrics};
 
+/// Of one payment so many raw webhooks are stored whatever strangers do; a payment's whole life takes fewer than ten.
+const ENOUGH: u64 = 64;
 /// The sender's own id of a transmission.
 const TRANSMISSION: &str = "tosspayments-webhook-transmission-id";
 /// Headers that are kept with the body.
@@ -46,6 +51,11 @@ async fn receive(
     let headers = kept(request.headers());
     let transmission = text(request.headers(), TRANSMISSION);
     let body = within_limits(request.into_body()).await?;
+    if let Some(met) = web.app.strangers.pressing()
+        && !is_to_be_kept(&web.app, &gateway, &body, met).await?
+    {
+        return Ok(StatusCode::OK);
+    }
     let webhook = NewWebhook {
         gateway: gateway.clone(),
         transmission,
@@ -54,12 +64,38 @@ async fn receive(
         body,
     };
     let new = web.app.store.keep_webhook(webhook).await?;
+    if new {
+        web.app.strangers.kept();
+    }
     metrics::webhook(&gateway, if new { "stored" } else { "duplicate" });
     web.app.inbox.notify_one();
     metrics::webhook_duration(Millis::new(
         u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
     ));
     Ok(StatusCode::OK)
+}
+
+/// Whether a webhook that meets a bound is stored all the same: what names a payment of ours is, unless many are stored of
+/// that one already. Then it still has its whole effect, which is that the gateway is asked.
+async fn is_to_be_kept(
+    app: &App,
+    gateway: &GatewayName,
+    body: &[u8],
+    met: Pressing,
+) -> Result<bool, Refusal> {
+    let Some(attempt) = inbox::named(app, gateway, body).await? else {
+        metrics::webhook(gateway, met.label());
+        return Err(Refusal::new(ProblemCode::Overloaded));
+    };
+    if app.store.webhooks_of(attempt).await? < ENOUGH {
+        return Ok(true);
+    }
+    if app.store.hint(attempt, app.clock.epoch(), true).await? {
+        metrics::hint_waits(gateway);
+    }
+    app.recovery.notify_one();
+    metrics::webhook(gateway, "collapsed");
+    Ok(false)
 }
 
 fn text(headers: &HeaderMap, name: &str) -> Option<String> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use payment::time::Millis;
 
+use super::desk::DeskStore;
 use super::postgres::PostgresStore;
 use super::sql::SqlStore;
 use super::sql::engine::Engine;
@@ -36,6 +37,23 @@ pub async fn open(
     } else {
         let core = SqliteStore::open(url.expose(), database_wait).await?;
         by_use(core, apart).await
+    }
+}
+
+/// Opens a database for an operator's command, beside a running server or without one: makes and migrates nothing.
+///
+/// # Errors
+/// [`StoreError`] when it cannot be opened, or another version made it.
+pub async fn attach(
+    url: &DatabaseUrl,
+    database_wait: Millis,
+) -> Result<Arc<dyn DeskStore>, StoreError> {
+    if url.is_postgres() {
+        let store = PostgresStore::attach(url.expose(), database_wait).await?;
+        Ok(Arc::new(store))
+    } else {
+        let store = SqliteStore::attach(url.expose(), database_wait).await?;
+        Ok(Arc::new(store))
     }
 }
 

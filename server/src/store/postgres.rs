@@ -12,6 +12,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow, Postgres};
 use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::StoreError;
+use super::sql::effects::take_effects;
 use super::sql::engine::{Columns as _, Engine, Lock, Sql, Value, failed, fault, values};
 use super::sql::engine::{run_statements, speak};
 use super::sql::{SqlStore, pool};
@@ -40,6 +41,28 @@ impl SqlStore<Postgres> {
             .map_err(|error| fault("reading DATABASE_URL", error))?
             .application_name("jari");
         migrate(&plain).await?;
+        Self::connect(plain, database_wait, WRITERS).await
+    }
+
+    /// Opens the database that `url` names as it is; migrates nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be reached, or was not migrated by this version yet.
+    pub async fn attach(url: &str, database_wait: Millis) -> Result<Self, StoreError> {
+        let plain = PgConnectOptions::from_str(url)
+            .map_err(|error| fault("reading DATABASE_URL", error))?
+            .application_name("jari-operator");
+        let store = Self::connect(plain, database_wait, 2).await?;
+        let ours = sqlx::migrate!("migrations/postgres");
+        store.check_version(&ours).await?;
+        Ok(store)
+    }
+
+    async fn connect(
+        plain: PgConnectOptions,
+        database_wait: Millis,
+        most: u32,
+    ) -> Result<Self, StoreError> {
         let wait = database_wait.to_duration();
         let options = plain.options(
             [
@@ -49,7 +72,7 @@ impl SqlStore<Postgres> {
             ]
             .map(|(name, most)| (name, format!("{}ms", most.as_millis()))),
         );
-        let writer = pool::<Postgres>(WRITERS, wait).connect_with(options.clone());
+        let writer = pool::<Postgres>(most, wait).connect_with(options.clone());
         let writer = writer
             .await
             .map_err(|error| fault("opening the database", error))?;
@@ -94,6 +117,7 @@ impl Sql for PgConnection {
         AND NOT pg_visible_in_snapshot(c.xid, $1::pg_snapshot)";
     const END_OF_CHANGES: &'static str =
         "-- end_of_changes\nSELECT pg_current_snapshot()::text AS position";
+    const TAKE_EFFECTS: &'static str = take_effects!(" FOR UPDATE SKIP LOCKED");
 
     run_statements!();
 
@@ -104,6 +128,10 @@ impl Sql for PgConnection {
             Lock::Order(id) => {
                 let sql = "-- lock_order\nSELECT 1 FROM orders WHERE id = $1 FOR NO KEY UPDATE";
                 self.execute(doing, sql, values![id.as_str()]).await?;
+            }
+            Lock::Attempt(id) => {
+                let sql = "-- lock_attempt\nSELECT 1 FROM attempts WHERE id = $1 FOR NO KEY UPDATE";
+                self.execute(doing, sql, values![id.0]).await?;
             }
             Lock::Attempts(order) => {
                 let sql = "-- lock_attempts\nSELECT 1 FROM attempts WHERE order_id = $1 ORDER BY id FOR NO KEY UPDATE";

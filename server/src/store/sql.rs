@@ -10,26 +10,31 @@ use payment::time::Millis;
 use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::{Connection, Pool};
 
+use super::effects::{Effect, EffectEnd, EffectsWaiting, NotificationRow};
 use super::{
     AttemptId, AttemptRecord, Beat, Census, Claim, Claimed, Evidence, EvidenceRow, FeedPosition,
-    LineRow, NewAttemptRow, NewOrderRow, NewWebhook, NodeSlots, Opened, OrderMade, OrderRecord,
-    Owner, PoolCensus, ProductRow, Recorded, Store, StoreError, WebhookEnd, WebhookRow,
+    LineRow, NewAttemptRow, NewOrderRow, NewRefund, NewWebhook, NodeSlots, Opened, OrderMade,
+    OrderRecord, Overdue, Owner, PoolCensus, ProductRow, Recorded, RefundAsked, RefundCall,
+    RefundId, RefundRow, Store, StoreError, WebhookEnd, WebhookRow,
 };
 use crate::clock::EpochMs;
-use engine::{Engine, Sql, Tx, failed, fault};
+use engine::{Columns as _, Engine, Sql, Tx, failed, fault};
 
 mod changes;
 mod claim;
+mod desk;
+pub(super) mod effects;
 pub mod engine;
 mod nodes;
 mod orders;
 mod record;
+mod refunds;
 mod rows;
 mod stock;
 mod waiting;
 mod webhooks;
 
-pub use record::event_name;
+pub use record::{effects_of, event_name};
 
 /// How many connections of one purpose read at once: more would only take turns on the same disk.
 const READERS: u32 = 4;
@@ -84,6 +89,29 @@ impl<D: Engine> SqlStore<D> {
             purpose,
             ..self.clone()
         })
+    }
+
+    /// Whether the database is at this program's version; one that several nodes share may be ahead of it.
+    pub(super) async fn check_version(
+        &self,
+        ours: &sqlx::migrate::Migrator,
+    ) -> Result<(), StoreError> {
+        let doing = "reading the database's version";
+        let newest = ours.iter().map(|migration| migration.version).max();
+        let sql = "-- version\nSELECT max(version) AS version FROM _sqlx_migrations";
+        let mut db = self.reader().await?;
+        let row = db.row(doing, sql, &[]).await?;
+        let stored = row.map_or(Ok(None), |row| row.integer_or_null("version"))?;
+        if stored == newest || (D::SHARED && stored > newest) {
+            return Ok(());
+        }
+        let told = |version: Option<i64>| version.map_or("none".to_owned(), |at| at.to_string());
+        let why = format!(
+            "it is at version {}, this program at {}: start the server or `jari migrate` of this version first",
+            told(stored),
+            told(newest)
+        );
+        Err(fault(doing, why))
     }
 
     async fn write(&self) -> Result<Tx<D>, StoreError> {
@@ -268,6 +296,26 @@ impl<D: Engine> Store for SqlStore<D> {
         waiting::cancel_key(self.write().await?, attempt, &key, replace).await
     }
 
+    async fn ask_refund(&self, refund: NewRefund) -> Result<RefundAsked, StoreError> {
+        refunds::ask(self.write().await?, &refund).await
+    }
+
+    async fn refund(&self, id: RefundId) -> Result<Option<RefundRow>, StoreError> {
+        refunds::refund(&mut *self.reader().await?, id).await
+    }
+
+    async fn refunds_of(&self, order: &OrderId) -> Result<Vec<RefundRow>, StoreError> {
+        refunds::of_order(&mut *self.reader().await?, order).await
+    }
+
+    async fn refund_under_way(&self, attempt: AttemptId) -> Result<Option<RefundRow>, StoreError> {
+        refunds::under_way(&mut *self.reader().await?, attempt).await
+    }
+
+    async fn renew_refund_key(&self, call: RefundCall, told: &str) -> Result<bool, StoreError> {
+        refunds::renew_key(self.write().await?, call, told).await
+    }
+
     async fn approving_since(&self, before: EpochMs) -> Result<Vec<AttemptId>, StoreError> {
         waiting::approving_since(&mut *self.reader().await?, before).await
     }
@@ -292,6 +340,43 @@ impl<D: Engine> Store for SqlStore<D> {
         orders::lapse(self.write().await?, &to_lapse, now).await
     }
 
+    async fn ask_before_lapse(
+        &self,
+        gateway: &GatewayName,
+        now: EpochMs,
+        most: u32,
+    ) -> Result<u64, StoreError> {
+        let unheard = orders::unheard(&mut *self.reader().await?, gateway, now, most).await?;
+        if unheard.is_empty() {
+            return Ok(0);
+        }
+        orders::ask_about(self.write().await?, &unheard, now).await
+    }
+
+    async fn take_effects(
+        &self,
+        now: EpochMs,
+        lease: Millis,
+        most: u32,
+    ) -> Result<Vec<Effect>, StoreError> {
+        if !effects::is_any_due(&mut *self.reader().await?, now).await? {
+            return Ok(Vec::new());
+        }
+        effects::take(self.write().await?, now, lease, most).await
+    }
+
+    async fn end_effects(&self, ends: &[EffectEnd], now: EpochMs) -> Result<Vec<bool>, StoreError> {
+        effects::end(self.write().await?, ends, now).await
+    }
+
+    async fn effects_waiting(&self) -> Result<EffectsWaiting, StoreError> {
+        effects::waiting(&mut *self.reader().await?).await
+    }
+
+    async fn notifications(&self, order: &OrderId) -> Result<Vec<NotificationRow>, StoreError> {
+        effects::notifications(&mut *self.reader().await?, order).await
+    }
+
     async fn keep_webhook(&self, webhook: NewWebhook) -> Result<bool, StoreError> {
         webhooks::keep(&mut *self.writer().await?, &webhook).await
     }
@@ -305,8 +390,25 @@ impl<D: Engine> Store for SqlStore<D> {
         webhook: i64,
         end: WebhookEnd,
         now: EpochMs,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         webhooks::end(self.write().await?, webhook, end, now).await
+    }
+
+    async fn hint(
+        &self,
+        attempt: AttemptId,
+        now: EpochMs,
+        pause: bool,
+    ) -> Result<bool, StoreError> {
+        webhooks::hint(self.write().await?, attempt, now, pause).await
+    }
+
+    async fn webhooks_of(&self, attempt: AttemptId) -> Result<u64, StoreError> {
+        webhooks::count_of(&mut *self.reader().await?, attempt).await
+    }
+
+    async fn sweep_webhooks(&self, before: EpochMs, most: u32) -> Result<u64, StoreError> {
+        webhooks::sweep(&mut *self.writer().await?, before, most).await
     }
 
     async fn changes_after(
@@ -346,6 +448,10 @@ impl<D: Engine> Store for SqlStore<D> {
 
     async fn census(&self) -> Result<Census, StoreError> {
         waiting::census(&mut *self.reader().await?).await
+    }
+
+    async fn overdue(&self, unknown_before: EpochMs) -> Result<Overdue, StoreError> {
+        waiting::overdue(&mut *self.reader().await?, unknown_before).await
     }
 
     async fn setting(&self, name: &str, if_absent: &str) -> Result<String, StoreError> {

@@ -9,6 +9,7 @@ use sqlx::sqlite::{
 };
 
 use super::StoreError;
+use super::sql::effects::take_effects;
 use super::sql::engine::{Engine, Lock, Sql, Value, failed, fault, run_statements, speak};
 use super::sql::{SqlStore, pool, readers};
 use crate::clock::EpochMs;
@@ -40,6 +41,29 @@ impl SqlStore<Sqlite> {
         let options = options.read_only(true).create_if_missing(false);
         let readers = readers(&options, wait).await?;
         Ok(Self::over(writer, readers, options, wait))
+    }
+
+    /// Opens the file that `url` names as it is, beside whatever else has it open; makes and migrates nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`] when there is no such file, or it was made by another version.
+    pub async fn attach(url: &str, database_wait: Millis) -> Result<Self, StoreError> {
+        let wait = database_wait.to_duration();
+        // The server's writer is busy for a commit at most: the busy timeout takes turns with it.
+        let options = SqliteConnectOptions::from_str(url)
+            .map_err(|error| fault("reading DATABASE_URL", error))?
+            .create_if_missing(false)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(wait);
+        let writer = pool::<Sqlite>(1, wait).connect_with(options.clone()).await;
+        let writer = writer.map_err(|error| fault("opening the database", error))?;
+        let store = Self::over(writer.clone(), writer, options, wait);
+        store
+            .check_version(&sqlx::migrate!("migrations/sqlite"))
+            .await?;
+        Ok(store)
     }
 
     /// Opens a database file at `path`.
@@ -81,6 +105,7 @@ impl Sql for SqliteConnection {
         LEFT JOIN order_changes c ON c.seq > CAST($1 AS INTEGER)";
     const END_OF_CHANGES: &'static str = "-- end_of_changes\nSELECT CAST(coalesce((SELECT seq FROM sqlite_sequence \
         WHERE name = 'order_changes'), 0) AS TEXT) AS position";
+    const TAKE_EFFECTS: &'static str = take_effects!("");
 
     run_statements!();
 

@@ -20,6 +20,14 @@ impl Books {
         Self::Postgres(db.expect("the database"))
     }
 
+    async fn change(&mut self, sql: &'static str) {
+        let changed = match self {
+            Self::Sqlite(db) => sqlx::query(sql).execute(db).await.map(drop),
+            Self::Postgres(db) => sqlx::query(sql).execute(db).await.map(drop),
+        };
+        changed.expect("changed");
+    }
+
     async fn rows<T>(&mut self, sql: &'static str) -> Vec<T>
     where
         T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
@@ -29,6 +37,62 @@ impl Books {
             Self::Postgres(db) => sqlx::query_as(sql).fetch_all(db).await,
         };
         rows.expect("rows")
+    }
+}
+
+/// What the shop's own systems were told: of which order, what, and the whole of it; in the order in which it happened.
+pub(crate) async fn told(url: &str) -> Vec<(String, String, String)> {
+    let mut books = Books::open(url).await;
+    books
+        .rows("SELECT order_id, kind, body FROM notifications ORDER BY seq")
+        .await
+}
+
+/// How many side effects are not done.
+pub(crate) async fn waiting(url: &str) -> i64 {
+    let mut books = Books::open(url).await;
+    let rows: Vec<(i64,)> = books
+        .rows("SELECT count(*) FROM outbox WHERE done_at IS NULL")
+        .await;
+    rows[0].0
+}
+
+/// Runs one statement on our books.
+pub(crate) async fn change(url: &str, sql: &'static str) {
+    Books::open(url).await.change(sql).await;
+}
+
+/// The sources and the literal words of an order's evidence, oldest first.
+pub(crate) async fn evidence(url: &str, order: &str) -> Vec<(String, String)> {
+    let all: Vec<(String, String, String)> = Books::open(url)
+        .await
+        .rows("SELECT order_id, source, told FROM evidence ORDER BY id")
+        .await;
+    let of_order = all.into_iter().filter(|(id, ..)| id == order);
+    of_order.map(|(_, source, told)| (source, told)).collect()
+}
+
+/// The side effects that were queued for an order, in their order: kind and payload.
+pub(crate) async fn effects(url: &str, order: &str) -> Vec<(String, String)> {
+    let mut books = Books::open(url).await;
+    let all: Vec<(String, String, String)> = books
+        .rows("SELECT order_id, kind, payload FROM outbox ORDER BY id")
+        .await;
+    let of_order = all.into_iter().filter(|(id, _, _)| id == order);
+    of_order.map(|(_, kind, payload)| (kind, payload)).collect()
+}
+
+/// Asserts that what was given back of each charge is the same in our books and in the gateway's.
+pub(crate) async fn check_balances(url: &str, ledger: &Ledger) {
+    let mut books = Books::open(url).await;
+    let charges: Vec<(String, i64)> = books
+        .rows("SELECT payment_key, canceled_won FROM attempts WHERE charged_won IS NOT NULL")
+        .await;
+    assert!(!charges.is_empty());
+    for (key, canceled) in &charges {
+        let payment = &ledger.payments[key];
+        let theirs = payment.total_amount - payment.balance_amount;
+        assert_eq!(u64::try_from(*canceled).ok(), Some(theirs), "{key}");
     }
 }
 
@@ -60,6 +124,21 @@ pub(crate) async fn check(url: &str, ledger: &Ledger) {
         assert!(
             status != "failed" || !is_charged || stands_elsewhere,
             "{order} is failed while the gateway holds its charge"
+        );
+    }
+    // Refunds that are done are within what was given back, and none is reserved beyond the charge.
+    let refunds: Vec<(String, i64, i64)> = books
+        .rows(
+            "SELECT a.payment_key, CAST(a.canceled_won - coalesce(sum(CASE WHEN r.state = 'done' THEN r.amount_won END), 0) \
+             AS BIGINT), CAST(coalesce(a.charged_won, 0) - a.canceled_won - coalesce(sum(CASE WHEN r.state IN ('waiting', \
+             'asked') THEN r.amount_won END), 0) AS BIGINT) \
+             FROM attempts a JOIN refunds r ON r.attempt_id = a.id GROUP BY a.id, a.payment_key, a.canceled_won, a.charged_won",
+        )
+        .await;
+    for (key, elsewhere, left) in refunds {
+        assert!(
+            elsewhere >= 0 && left >= 0,
+            "the refunds of {key} are more than its money"
         );
     }
     let stock: Vec<(String, i64, i64)> = books

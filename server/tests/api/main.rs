@@ -2,18 +2,37 @@
 
 mod answers;
 mod attempts;
+mod beside;
 mod books;
 mod confirm;
 mod crash;
+mod effects;
+mod expiry;
 mod input;
+mod late;
+mod link;
 mod load;
+mod matrix;
 mod node;
 mod nodes;
+mod once;
+mod operator;
 mod ops;
+mod outages;
 mod pages;
 #[path = "../support/postgres.rs"]
 mod postgres;
+#[path = "../support/postgres_own.rs"]
+mod postgres_own;
+#[path = "../support/postgres_server.rs"]
+mod postgres_server;
 mod protection;
+mod proxy;
+mod raw;
+mod reconcile;
+mod refunds;
+mod reports;
 mod several_nodes;
 mod shop;
+mod webhook_bounds;
 mod webhooks;

@@ -5,7 +5,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use reqwest::header::{CONTENT_TYPE, COOKIE, HeaderMap, SET_COOKIE};
+use reqwest::header::{ACCEPT_LANGUAGE, CONTENT_TYPE, COOKIE, HeaderMap, SET_COOKIE};
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
 
@@ -136,8 +136,31 @@ impl Node {
         self.process.id()
     }
 
+    /// Lets none of the process's files grow, as a full disk would, or again as they will.
+    pub(crate) fn set_disk_full(&self, full: bool) {
+        let limit = if full { "0" } else { "unlimited" };
+        let told = Command::new("prlimit")
+            .args(["--pid", &self.pid().to_string()])
+            // Only the soft limit: whoever lowered the other could not raise it again.
+            .arg(format!("--fsize={limit}:"))
+            .status();
+        assert!(told.expect("prlimit runs").success());
+    }
+
     pub(crate) fn wait(&mut self) -> ExitStatus {
         self.process.wait().expect("it ends")
+    }
+
+    /// Waits for the process to end, while all else in this test goes on.
+    pub(crate) async fn ended(&mut self) -> ExitStatus {
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.process.try_wait().expect("it is ours") {
+                return status;
+            }
+            assert!(started.elapsed() < PATIENCE, "it did not end");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// Starts the process anew with the same database.
@@ -156,10 +179,16 @@ impl Node {
 
     /// A new shopper's order of one product.
     pub(crate) async fn order(&self, sku: &str, quantity: u32) -> Order {
-        let body = json!({"items": [{"sku": sku, "quantity": quantity}]});
+        let items = json!([{"sku": sku, "quantity": quantity}]);
+        self.order_of(&items, "*").await
+    }
+
+    /// A new shopper's order, by somebody who reads this language.
+    pub(crate) async fn order_of(&self, items: &Value, language: &str) -> Order {
         let response = self
             .post("/api/orders")
-            .json(&body)
+            .header(ACCEPT_LANGUAGE, language)
+            .json(&json!({"items": items}))
             .send()
             .await
             .expect("an answer");
@@ -281,6 +310,19 @@ impl Node {
         }
     }
 
+    /// Waits until this process may send confirms.
+    pub(crate) async fn until_some_places(&self) {
+        let started = Instant::now();
+        while self
+            .metric("pg_places{gateway=\"toss\",operation=\"confirm\"}")
+            .await
+            < 3.0
+        {
+            assert!(started.elapsed() < PATIENCE, "no share comes");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Waits until one lost answer was decided about like this.
     pub(crate) async fn until_decided(&self, decision: &str) {
         let metric = format!("pg_resend_total{{gateway=\"toss\",decision=\"{decision}\"}}");
@@ -298,8 +340,10 @@ impl Node {
 
 /// Starts the program.
 pub(crate) fn launch(env: &[(String, String)]) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_jari"));
-    command.arg("serve").stdin(Stdio::null());
+    // A file that may not grow is an error to the program, as a full disk is, and not a signal that ends it.
+    let mut command = Command::new("env");
+    command.args(["--ignore-signal=XFSZ", env!("CARGO_BIN_EXE_jari"), "serve"]);
+    command.stdin(Stdio::null());
     if std::env::var_os("JARI_TEST_LOG").is_none() {
         command.stdout(Stdio::null()).stderr(Stdio::null());
     }

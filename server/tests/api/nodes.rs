@@ -66,6 +66,7 @@ async fn shows_within_a_second(url: &str) {
         items: vec![(Sku::parse("mug").expect("it is there"), 1)],
         at,
         expires_at: at.plus(Millis::from_secs(600)),
+        language: None,
     };
     one.store.make_order(order).await.expect("it is there");
     let attempt = NewAttemptRow {

@@ -46,7 +46,7 @@ fn alert_expressions(yaml: &str) -> Vec<String> {
 
 /// The metrics that an expression names: our prefixes, outside of quotes and label lists.
 fn metrics_in(expression: &str) -> BTreeSet<String> {
-    const PREFIXES: [&str; 14] = [
+    const PREFIXES: [&str; 15] = [
         "pg_",
         "payments_",
         "payment_",
@@ -58,6 +58,7 @@ fn metrics_in(expression: &str) -> BTreeSet<String> {
         "database_",
         "recovery_",
         "nodes_",
+        "outbox_",
         "poll_",
         "runtime_",
         "rate_",

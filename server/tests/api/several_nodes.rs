@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::shop::{Order, Reply, Shop};
+use crate::crash::killed_and_then_paid;
+use crate::shop::{Order, Shop};
 
 const CONFIRMS: &str = "pg_places{gateway=\"toss\",operation=\"confirm\"}";
 
@@ -193,37 +194,7 @@ async fn a_node_killed_at_any_moment_of_a_confirm_never_charges_twice_on_postgre
     shop.set(json!({"delayMs": 40, "confirmWindowMs": 700}))
         .await;
     for kill_after in [2, 15, 50] {
-        shop.until_metric(CONFIRMS, 40.0).await;
-        let order = shop.order("mug", 1).await;
-        let key = shop.key(&order.id, order.amount);
-        let running = shop.start_pay(&order, &key);
-        tokio::time::sleep(Duration::from_millis(kill_after)).await;
-        shop.kill();
-        running.await.unwrap();
-        shop.restart().await;
-        let known = |body: &serde_json::Value| body["payable"] == true || body["status"] == "paid";
-        let state = shop.until(&order, known).await;
-        if state.body["payable"] == true {
-            // Proven not charged: the shopper pays in a new window, once the dead process's share is back.
-            assert_eq!(shop.charges(&order.id), 0, "killed after {kill_after} ms");
-            shop.until_metric(CONFIRMS, 40.0).await;
-            let attempt = shop.attempt(&order).await;
-            let id = attempt.body["gatewayOrderId"].as_str().unwrap().to_owned();
-            let key = shop.key(&id, order.amount);
-            let again = shop.confirm_request(&order, &id, &key).send().await;
-            assert_eq!(Reply::of(again.unwrap()).await.status, 200);
-        }
-        shop.until_status(&order, "paid").await;
-        let ledger = shop.pg.ledger();
-        let of_this = ledger
-            .orders
-            .iter()
-            .filter(|(id, _)| id.starts_with(&order.id));
-        assert_eq!(
-            of_this.map(|(_, order)| order.charges).sum::<u64>(),
-            1,
-            "killed after {kill_after} ms"
-        );
+        killed_and_then_paid(&mut shop, Duration::from_millis(kill_after)).await;
     }
     shop.end().await;
 }

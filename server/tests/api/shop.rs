@@ -3,6 +3,7 @@
 //! [`Shop::end`] checks the money of every order in the gateway's ledger against what must always hold.
 
 use std::ops::{Deref, DerefMut};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use fakepg::scenario::Scenario;
@@ -10,8 +11,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::books;
+use crate::link::Link;
 use crate::node::{PATIENCE, free_port, launch};
 use crate::postgres::Database;
+use crate::postgres_own::OwnServer;
 
 pub(crate) use crate::node::{Node, Order, Reply};
 
@@ -27,6 +30,7 @@ pub(crate) struct Shop {
 enum Place {
     Folder(TempDir),
     Server(Database),
+    Own(OwnServer, String),
 }
 
 impl Place {
@@ -34,6 +38,7 @@ impl Place {
         match self {
             Self::Folder(folder) => format!("sqlite://{}", folder.path().join("jari.db").display()),
             Self::Server(database) => database.url.clone(),
+            Self::Own(_, url) => url.clone(),
         }
     }
 }
@@ -67,10 +72,41 @@ impl Shop {
         Self::over(Place::Folder(folder), env).await
     }
 
+    /// A shop on PostgreSQL, and the way between them.
+    pub(crate) async fn on_postgres_behind(env: &[(&str, &str)]) -> (Self, Link) {
+        let database = Database::make().await;
+        let link = Link::to(&database.url);
+        let url = link.url(&database.url);
+        let env = [env, &[("DATABASE_URL", url.as_str())]].concat();
+        (Self::over(Place::Server(database), &env).await, link)
+    }
+
     /// A shop on PostgreSQL.
     pub(crate) async fn on_postgres(env: &[(&str, &str)]) -> Self {
         let database = Database::make().await;
         Self::over(Place::Server(database), env).await
+    }
+
+    /// A shop on a PostgreSQL server of its own, to be stopped at will.
+    pub(crate) async fn on_own_postgres(env: &[(&str, &str)]) -> Self {
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let server = tokio::task::spawn_blocking(OwnServer::start).await;
+        let server = server.expect("a server");
+        let url = server.database("shop").await.expect("a database");
+        Self::over(Place::Own(server, url), env).await
+    }
+
+    /// The folder of the shop's own PostgreSQL server.
+    pub(crate) fn own_postgres(&self) -> PathBuf {
+        match &self.database {
+            Place::Own(server, _) => server.server.clone(),
+            Place::Folder(_) | Place::Server(_) => panic!("it has none of its own"),
+        }
+    }
+
+    /// The address of the shop's database.
+    pub(crate) fn database_url(&self) -> String {
+        self.database.url()
     }
 
     async fn over(database: Place, env: &[(&str, &str)]) -> Self {
@@ -102,6 +138,13 @@ impl Shop {
     /// Another process on the same database, elsewhere.
     pub(crate) async fn another_node(&self) -> Node {
         Node::start(&self.env).await
+    }
+
+    /// Another process on the same database, by another way.
+    pub(crate) async fn another_node_through(&self, database_url: &str) -> Node {
+        let mut env = self.env.clone();
+        env.push(("DATABASE_URL".to_owned(), database_url.to_owned()));
+        Node::start(&env).await
     }
 
     pub(crate) async fn set(&self, json: Value) {
@@ -157,6 +200,82 @@ impl Shop {
         let mut process = launch(&env);
         let wait = tokio::task::spawn_blocking(move || process.wait());
         wait.await.expect("a thread").expect("it ends")
+    }
+
+    /// Where its database is.
+    pub(crate) fn database(&self) -> String {
+        self.database.url()
+    }
+
+    /// Waits until the shop's own systems were told exactly this of an order.
+    pub(crate) async fn until_told(&self, order: &Order, kinds: &[&str]) {
+        let started = Instant::now();
+        loop {
+            let told = books::told(&self.database.url()).await;
+            let told = told.iter().filter(|(id, ..)| *id == order.id);
+            let told: Vec<_> = told.map(|(_, kind, _)| kind.as_str()).collect();
+            if told == kinds {
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "told {told:?}, not {kinds:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Charges and cancels in the gateway's ledger, over all attempts of an order.
+    pub(crate) fn money(&self, order: &Order) -> (u64, u64) {
+        let ledger = self.pg.ledger();
+        let of_this = ledger
+            .orders
+            .iter()
+            .filter(|(id, _)| id.starts_with(&order.id));
+        of_this.fold((0, 0), |(charges, cancels), (_, order)| {
+            (charges + order.charges, cancels + order.cancels)
+        })
+    }
+
+    /// Runs an operator's command beside the shop's processes: how it ended, and what it printed.
+    pub(crate) async fn command(&self, args: &[&str]) -> (i32, String) {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_jari"));
+        let env = self.env.iter().map(|(name, value)| (name, value));
+        command.args(args).envs(env);
+        let run = tokio::task::spawn_blocking(move || command.output());
+        let output = run.await.expect("a thread").expect("the command runs");
+        let code = output.status.code().expect("it ends by itself");
+        let said = String::from_utf8(output.stdout).expect("text");
+        (code, said + &String::from_utf8_lossy(&output.stderr))
+    }
+
+    /// The sources and the literal words of an order's evidence, oldest first.
+    pub(crate) async fn evidence(&self, order: &str) -> Vec<(String, String)> {
+        books::evidence(&self.database.url(), order).await
+    }
+
+    /// Changes the books behind the shop's back.
+    pub(crate) async fn in_books(&self, sql: &'static str) {
+        books::change(&self.database.url(), sql).await;
+    }
+
+    /// How many pieces of a product can be bought.
+    pub(crate) async fn free(&self, sku: &str) -> u64 {
+        let reply = Reply::of(self.get("/api/products").send().await.expect("an answer")).await;
+        let shelf = reply.body.as_array().expect("a shelf");
+        let product = shelf.iter().find(|product| product["sku"] == sku);
+        product.expect("a product")["available"]
+            .as_u64()
+            .expect("a number")
+    }
+
+    /// The side effects that were queued for an order: kind and payload.
+    pub(crate) async fn effects(&self, order: &Order) -> Vec<(String, String)> {
+        books::effects(&self.database.url(), &order.id).await
+    }
+
+    /// [`Shop::end`], and what our books say was given back is what the gateway gave back, charge by charge.
+    pub(crate) async fn end_balanced(self) {
+        let ledger = self.pg.ledger();
+        books::check_balances(&self.database.url(), &ledger).await;
+        self.end().await;
     }
 
     /// What must always hold, by the gateway's ledger and our own books.

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::shop::{Order, Shop};
+use crate::shop::{Node, Order, Shop};
 
-async fn hook(shop: &Shop, id: Option<&str>, body: Value) -> u16 {
+pub(crate) async fn hook(shop: &Node, id: Option<&str>, body: Value) -> u16 {
     let request = shop.post("/webhooks/toss").json(&body);
     let request = match id {
         Some(id) => request.header("tosspayments-webhook-transmission-id", id),
@@ -132,14 +132,14 @@ async fn money_given_back_at_the_gateways_desk_is_learned() {
 }
 
 /// Times that end a doubt soon, so that a late charge can be made.
-const SHORT: [(&str, &str); 3] = [
+pub(crate) const SHORT: [(&str, &str); 3] = [
     ("JARI_PG_CONFIRM_WINDOW_MS", "300"),
     ("JARI_PG_TIMEOUT_MS", "600"),
     ("JARI_DATABASE_WAIT_MS", "200"),
 ];
 
 /// An order whose attempt has failed because nothing was ever booked; `key` can still be charged at the gateway.
-async fn failed_by_the_clock(shop: &Shop) -> (Order, String) {
+pub(crate) async fn failed_by_the_clock(shop: &Shop) -> (Order, String) {
     // Nothing is booked and the payment stays "in progress" at the gateway: failed when the settling time is over.
     shop.set(json!({"loss": {"when": "before"}})).await;
     let order = shop.order("mug", 1).await;
@@ -150,7 +150,7 @@ async fn failed_by_the_clock(shop: &Shop) -> (Order, String) {
 }
 
 /// The gateway charges it after all, by a confirm that is not ours.
-async fn charge_late(shop: &Shop, order: &Order, key: &str) {
+pub(crate) async fn charge_late(shop: &Shop, order: &Order, key: &str) {
     let late = shop
         .client
         .post(format!("{}/v1/payments/confirm", shop.pg.url()))

@@ -301,6 +301,7 @@ async fn orders_of_two_products_each_never_wait_for_each_other(db: Db) {
                 items: skus.map(sku).to_vec(),
                 at: NOW,
                 expires_at: NOW.plus(Millis::from_secs(600)),
+                language: None,
             };
             db.store.make_order(order).await.expect("stored");
             let claim = Claim {

@@ -30,6 +30,7 @@ fn new_order(id: &str, owner: &str, items: &[(&str, u32)]) -> NewOrderRow {
         items: items.iter().map(item).collect(),
         at: NOW,
         expires_at: NOW.plus(Millis::from_secs(600)),
+        language: None,
     }
 }
 

@@ -17,20 +17,29 @@ use payment::money::{Money, Won};
 use payment::time::Millis;
 use server::clock::EpochMs;
 use server::store::{
-    AttemptId, AttemptRecord, Claim, Claimed, Evidence, NewAttemptRow, NewOrderRow, Opened,
+    Asked, AttemptId, AttemptRecord, Claim, Claimed, Evidence, NewAttemptRow, NewOrderRow, Opened,
     OrderMade, OrderRecord, Owner, Recorded, Store,
 };
 
 mod claims;
+mod effects;
 #[cfg(not(feature = "in-memory"))]
 mod faults;
 mod feed;
 mod kept;
+mod lapse;
+mod late;
 mod nodes;
+#[cfg(not(feature = "in-memory"))]
+mod operator;
 mod outcomes;
 #[cfg(not(feature = "in-memory"))]
 #[path = "../support/postgres.rs"]
 mod postgres;
+#[cfg(not(feature = "in-memory"))]
+#[path = "../support/postgres_server.rs"]
+mod postgres_server;
+mod refunds;
 
 /// Runs each of the tests on each of the databases.
 macro_rules! on_both {
@@ -122,6 +131,7 @@ impl Db {
             items: vec![(Sku::parse(sku).expect("a sku"), quantity)],
             at: NOW,
             expires_at: NOW.plus(Millis::from_secs(600)),
+            language: None,
         };
         let made = self.store.make_order(order).await.expect("stored");
         assert!(matches!(made, OrderMade::Made(_)), "{made:?}");
@@ -248,4 +258,18 @@ pub(crate) fn charged(amount: Won) -> Event {
         canceled: Won::ZERO,
     };
     Event::Found(finding, Source::Answer)
+}
+
+/// The evidence of an inquiry about an attempt as it is, answered at that moment.
+pub(crate) fn asked(attempt: &AttemptRecord, at: EpochMs) -> Evidence {
+    let asked = Asked {
+        payment_key: attempt.payment_key.clone().expect("it was claimed"),
+        claimed_at: attempt.claimed_at,
+        lease: at.plus(Millis::from_secs(60)),
+        look: attempt.looks,
+    };
+    Evidence {
+        asked: Some(asked),
+        ..Evidence::plain("inquiry", at)
+    }
 }

@@ -139,6 +139,7 @@ async fn a_hint_that_comes_with_a_record_is_never_lost(db: Db) {
             asked: Some(Asked {
                 payment_key: key(&format!("key_ord_{n}")),
                 claimed_at: attempt.claimed_at,
+                look: attempt.looks + 1,
                 lease,
             }),
             ..Evidence::plain("inquiry", NOW)
@@ -170,6 +171,7 @@ async fn an_answer_about_an_older_claim_is_dropped(db: Db) {
         asked: Some(Asked {
             payment_key: key("key_ord_1"),
             claimed_at,
+            look: 0,
             lease: NOW,
         }),
         ..Evidence::plain("inquiry", NOW)

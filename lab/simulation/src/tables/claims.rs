@@ -160,6 +160,7 @@ impl Tables {
             unknown_since: None,
             ask_at: None,
             asks: 0,
+            looks: 0,
         };
         let id = self.insert_attempt(record.clone());
         AttemptRecord { id, ..record }
@@ -220,7 +221,7 @@ impl Tables {
     }
 
     fn take(&mut self, taken: &AttemptRecord, claim: &Claim) -> Claimed {
-        self.claimed_by.insert(taken.id, claim.node.clone());
+        self.beside.entry(taken.id).or_default().node = Some(claim.node.clone());
         if let Some(record) = self.attempt_mut(taken.id) {
             record.payment_key = Some(claim.payment_key.clone());
             record.idempotency_key = Some(claim.idempotency_key.clone());

@@ -57,8 +57,9 @@ impl Tables {
         let left = |record: &&AttemptRecord| {
             record.attempt.status == AttemptStatus::Approving
                 && self
-                    .claimed_by
+                    .beside
                     .get(&record.id)
+                    .and_then(|beside| beside.node.as_ref())
                     .is_none_or(|node| node != own && !lives(node))
         };
         let left = self.attempts.iter().filter(left);

@@ -1,8 +1,7 @@
 //! Recording what was learned, by the same rules as the databases': row, stock, order status and outbox at once.
 
-use payment::attempt::{Alarm, Attempt, AttemptStatus, Event, LateSuccess, Step};
+use payment::attempt::{Attempt, AttemptStatus, Event, LateSuccess, Step};
 use payment::id::OrderId;
-use payment::order::OrderStatus;
 use payment::time::Millis;
 use server::clock::EpochMs;
 use server::store::sql::event_name;
@@ -11,6 +10,7 @@ use server::store::{
 };
 
 use super::Tables;
+use super::shelf::takes_more;
 
 const FIRST_LOOK: Millis = Millis::from_secs(1);
 const DEPOSIT_LOOK: Millis = Millis::from_secs(60);
@@ -41,7 +41,6 @@ pub(super) struct Told {
     order: OrderId,
     attempt: AttemptId,
     row: EvidenceRow,
-    told: String,
 }
 
 impl Tables {
@@ -58,13 +57,13 @@ impl Tables {
                 source: evidence.source.to_owned(),
                 event: event.to_owned(),
                 status: record.attempt.status.as_str().to_owned(),
+                told: evidence.told.clone(),
             },
-            told: evidence.told.clone(),
         };
         let mut earlier = self.evidence.iter().rev();
         let same = |last: &Told| {
-            (&last.row.event, &last.row.status, &last.told)
-                == (&entry.row.event, &entry.row.status, &entry.told)
+            (&last.row.event, &last.row.status, &last.row.told)
+                == (&entry.row.event, &entry.row.status, &entry.row.told)
         };
         if !earlier.find(|told| told.attempt == id).is_some_and(same) {
             self.evidence.push(entry);
@@ -99,23 +98,26 @@ impl Tables {
                 order,
                 alarm: None,
                 hinted: true,
+                ended: Vec::new(),
             });
         }
         let lease = evidence.asked.as_ref().map(|asked| asked.lease);
         let hinted = stored.ask_at.is_some() && stored.ask_at != lease;
-        let another_paid = order
-            .attempts
-            .iter()
-            .any(|record| record.id != id && record.attempt.counts_as_paid());
-        let late = if another_paid {
-            LateSuccess::Cancel
-        } else {
+        let others = order.attempts.iter().filter(|record| record.id != id);
+        let others: Vec<Attempt> = others.map(|record| record.attempt).collect();
+        let late = if payment::order::may_revive(&others) {
             late
+        } else {
+            LateSuccess::Cancel
         };
         let before = stored.attempt;
-        let step = self.take_step(&stored, event, late);
+        let mut step = self.take_step(&stored, event, late);
+        let followed = self.follow(&stored, (event, &mut step), evidence);
         if step.next != before {
             self.save_attempt(id, step.next, evidence.at, lease);
+        }
+        if followed.begun {
+            self.make_due(id, evidence.at);
         }
         if event == Event::CancelRefused && step.next.void && step.next.holds_money() {
             self.put_off(id, &stored, evidence.at, lease);
@@ -125,17 +127,25 @@ impl Tables {
         {
             record.resent_at = evidence.resent_at;
         }
+        if evidence.asked.is_some() && evidence.at >= order.expires_at {
+            self.beside.entry(id).or_default().answered_at = Some(evidence.at);
+        }
         self.tell(id, event_name(event), evidence);
         self.save_order(&stored.order_id);
         let order = self.order(&stored.order_id)?;
         let after = self.attempt(id)?.clone();
-        self.queue_effects(&before, &after, &step, &order);
+        self.queue_effects(&before, &after, &step, &order, evidence.at);
+        let (from, to) = (before.holding(), step.next.holding());
+        if !takes_more(from, to) {
+            self.move_stock(&order.id, from, to);
+        }
         Some(Recorded {
             before,
             after,
             order,
             alarm: step.alarm,
             hinted,
+            ended: followed.ended,
         })
     }
 
@@ -159,7 +169,7 @@ impl Tables {
         let attempts: Vec<Attempt> = same_key.iter().map(|record| record.attempt).collect();
         let owner = payment::order::owner_of_key(&attempts).map(|index| same_key[index].id);
         if owner == Some(stored.id) {
-            return true;
+            return self.is_newest_word(stored.id, asked.look);
         }
         if let Some(record) = owner.and_then(|owner| self.attempt_mut(owner)) {
             record.ask_at = Some(now);
@@ -167,15 +177,29 @@ impl Tables {
         false
     }
 
-    /// The machine's step with its stock moved. A charge for which there is no stock any more is given back.
+    /// The fence: whether no newer look has recorded a word yet.
+    fn is_newest_word(&mut self, id: AttemptId, look: u32) -> bool {
+        let beside = self.beside.entry(id).or_default();
+        let newest = beside.looked <= look;
+        if newest {
+            beside.looked = look;
+        }
+        newest
+    }
+
+    /// The machine's step with what it takes of the stock. A charge for which there is no stock any more is given back.
     fn take_step(&mut self, stored: &AttemptRecord, event: Event, late: LateSuccess) -> Step {
         let step = stored.attempt.apply(event, late);
         let (from, to) = (stored.attempt.holding(), step.next.holding());
-        if self.move_stock(&stored.order_id, from, to) {
+        if !takes_more(from, to) || self.move_stock(&stored.order_id, from, to) {
             return step;
         }
+        let status = match stored.attempt.status {
+            AttemptStatus::Expired => AttemptStatus::Expired,
+            _ => AttemptStatus::Failed,
+        };
         let ended = Attempt {
-            status: AttemptStatus::Failed,
+            status,
             ..stored.attempt
         };
         ended.apply(event, LateSuccess::Cancel)
@@ -193,37 +217,6 @@ impl Tables {
         }
         if let Some(record) = self.attempt_mut(id) {
             record.ask_at = Some(now.plus(REFUSED_LOOK));
-        }
-    }
-
-    fn queue_effects(
-        &mut self,
-        before: &Attempt,
-        after: &AttemptRecord,
-        step: &Step,
-        order: &OrderRecord,
-    ) {
-        let id = after.id.0;
-        if step.pays(before) {
-            self.outbox
-                .entry(format!("order_paid:{id}"))
-                .or_insert("order_paid");
-        }
-        if after.attempt.canceled > before.canceled {
-            let kind = match order.status() {
-                OrderStatus::PartiallyCanceled => Some("order_partially_canceled"),
-                OrderStatus::Canceled => Some("order_canceled"),
-                OrderStatus::Pending | OrderStatus::Paid | OrderStatus::Expired => None,
-            };
-            if let Some(kind) = kind {
-                let key = format!("{kind}:{id}:{}", after.attempt.canceled);
-                self.outbox.entry(key).or_insert(kind);
-            }
-        }
-        if let Some(alarm) = step.alarm.map(Alarm::as_str) {
-            self.outbox
-                .entry(format!("alarm:{id}:{alarm}"))
-                .or_insert("alarm");
         }
     }
 }

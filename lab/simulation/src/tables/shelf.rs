@@ -23,6 +23,18 @@ const SHELF: [(&str, [&str; 2], i64, i64); 6] = [
     ("poster", ["달 포스터", "Moon poster"], 15_000, 1),
 ];
 
+/// What a move adds to reserved and to sold, for each piece.
+fn added(from: Holding, to: Holding) -> (i64, i64) {
+    let sign = |holding| i64::from(to == holding) - i64::from(from == holding);
+    (sign(Holding::Reserved), sign(Holding::Sold))
+}
+
+/// Whether a move takes from what is free.
+pub(super) fn takes_more(from: Holding, to: Holding) -> bool {
+    let (reserved, sold) = added(from, to);
+    reserved + sold > 0
+}
+
 /// A product.
 #[derive(Debug, Clone)]
 pub(crate) struct Product {
@@ -97,6 +109,7 @@ impl Tables {
         let order = Order {
             owner: new.owner,
             amount,
+            language: new.language,
             created_at: new.at,
             expires_at: new.expires_at,
             lapsed: false,
@@ -130,8 +143,7 @@ impl Tables {
         }
         let lines = self.orders.get(order).map(|order| order.lines.clone());
         let lines = lines.unwrap_or_default();
-        let sign = |holding| i64::from(to == holding) - i64::from(from == holding);
-        let (reserved, sold) = (sign(Holding::Reserved), sign(Holding::Sold));
+        let (reserved, sold) = added(from, to);
         let enough = lines.iter().all(|(index, quantity)| {
             let taken = quantity * (reserved + sold);
             taken <= 0 || self.products[*index].free() >= taken

@@ -1,11 +1,10 @@
 //! What waits for the gateway's word or for the clock: which rows are due, and when to look again.
 
 use payment::attempt::AttemptStatus;
-use payment::id::{GatewayName, IdempotencyKey, OrderId};
-use payment::order::OrderStatus;
+use payment::id::{GatewayName, IdempotencyKey};
 use payment::time::Millis;
 use server::clock::EpochMs;
-use server::store::{AttemptId, AttemptRecord};
+use server::store::{AttemptId, AttemptRecord, Overdue};
 
 use super::Tables;
 
@@ -58,6 +57,7 @@ impl Tables {
             Some(record) if record.ask_at == Some(from) => {
                 record.ask_at = to;
                 record.asks = asks;
+                record.looks += 1;
                 true
             }
             _ => false,
@@ -124,26 +124,17 @@ impl Tables {
         lapsed.take(most as usize).collect()
     }
 
-    pub(crate) fn lapse_orders(&mut self, now: EpochMs) -> Vec<OrderId> {
-        let attempts = &self.attempts;
-        let over = self.orders.iter().filter(|(_, order)| {
-            let open = order
-                .attempts
-                .iter()
-                .any(|index| attempts[*index].attempt.status.is_open());
-            order.status == OrderStatus::Pending
-                && !order.lapsed
-                && order.expires_at <= now
-                && !open
-        });
-        let over: Vec<OrderId> = over.map(|(id, _)| id.clone()).collect();
-        for id in &over {
-            if let Some(order) = self.orders.get_mut(id) {
-                order.lapsed = true;
-                order.status = OrderStatus::Expired;
-            }
-            self.changed(id);
+    pub(crate) fn overdue(&self, unknown_before: EpochMs) -> Overdue {
+        let late = |record: &&AttemptRecord| {
+            record.attempt.status == AttemptStatus::Unknown
+                && record.unknown_since.is_some_and(|at| at < unknown_before)
+        };
+        let webhooks = self.webhooks.values();
+        let parked = |row: &&super::Webhook| row.next_at.is_some() && row.tries > 0;
+        Overdue {
+            unknown: self.attempts.iter().filter(late).count() as u64,
+            strangers: webhooks.clone().filter(|row| row.attempt.is_none()).count() as u64,
+            oldest_parked: webhooks.filter(parked).map(|row| row.received_at).min(),
         }
-        over
     }
 }

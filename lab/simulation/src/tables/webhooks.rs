@@ -1,10 +1,16 @@
 //! The webhook inbox: kept raw, looked at afterwards.
 
+use payment::attempt::AttemptStatus;
 use payment::id::GatewayName;
+use payment::time::Millis;
 use server::clock::EpochMs;
-use server::store::{NewWebhook, WebhookEnd, WebhookRow};
+use server::store::{AttemptId, NewWebhook, WebhookEnd, WebhookRow};
 
 use super::Tables;
+
+/// How long after a look that a hint caused the next one may be caused, while the attempt is open, and when it has ended.
+const OPEN_PAUSE: Millis = Millis::from_secs(1);
+const ENDED_PAUSE: Millis = Millis::from_secs(10);
 
 /// A stored webhook.
 #[derive(Debug, Clone)]
@@ -14,6 +20,8 @@ pub(crate) struct Webhook {
     pub(crate) received_at: EpochMs,
     pub(crate) body: Vec<u8>,
     pub(crate) tries: u32,
+    /// The attempt that it named.
+    pub(crate) attempt: Option<AttemptId>,
     pub(crate) next_at: Option<EpochMs>,
     /// How often its look ended for good.
     pub(crate) ended: u32,
@@ -25,18 +33,21 @@ impl Tables {
         let same = |stored: &Webhook| {
             stored.gateway == new.gateway && stored.transmission == new.transmission
         };
-        if once && new.transmission.is_some() && self.webhooks.iter().any(same) {
+        if once && new.transmission.is_some() && self.webhooks.values().any(same) {
             return false;
         }
-        self.webhooks.push(Webhook {
+        self.next_webhook += 1;
+        let row = Webhook {
             gateway: new.gateway,
             transmission: new.transmission,
             received_at: new.at,
             body: new.body.to_vec(),
             tries: 0,
+            attempt: None,
             next_at: Some(new.at),
             ended: 0,
-        });
+        };
+        self.webhooks.insert(self.next_webhook, row);
         true
     }
 
@@ -44,13 +55,12 @@ impl Tables {
         let mut due: Vec<_> = self
             .webhooks
             .iter()
-            .zip(0_i64..)
-            .filter(|(webhook, _)| webhook.next_at.is_some_and(|at| at <= now))
+            .filter(|(_, webhook)| webhook.next_at.is_some_and(|at| at <= now))
             .collect();
-        due.sort_by_key(|(webhook, id)| (webhook.next_at, *id));
+        due.sort_by_key(|(id, webhook)| (webhook.next_at, **id));
         due.truncate(most as usize);
-        let row = |(webhook, id): (&Webhook, i64)| WebhookRow {
-            id,
+        let row = |(id, webhook): (&i64, &Webhook)| WebhookRow {
+            id: *id,
             gateway: webhook.gateway.clone(),
             received_at: webhook.received_at,
             body: webhook.body.clone(),
@@ -59,14 +69,20 @@ impl Tables {
         due.into_iter().map(row).collect()
     }
 
-    pub(crate) fn end_webhook(&mut self, id: i64, end: WebhookEnd, now: EpochMs, ends: bool) {
-        let index = usize::try_from(id).unwrap_or(usize::MAX);
-        let Some(webhook) = self.webhooks.get_mut(index) else {
-            return;
+    /// Ends a look at a webhook; whether a look that it caused has to wait.
+    pub(crate) fn end_webhook(
+        &mut self,
+        id: i64,
+        end: WebhookEnd,
+        now: EpochMs,
+        ends: bool,
+    ) -> bool {
+        let Some(webhook) = self.webhooks.get_mut(&id) else {
+            return false;
         };
         // Another node has ended it meanwhile.
         if webhook.next_at.is_none() {
-            return;
+            return false;
         }
         webhook.tries += 1;
         match end {
@@ -76,10 +92,57 @@ impl Tables {
                 webhook.next_at = if ends { None } else { Some(now) };
             }
         }
-        if let WebhookEnd::Hint(attempt) = end
-            && let Some(record) = self.attempt_mut(attempt)
-        {
-            record.ask_at = Some(now);
+        let WebhookEnd::Hint(attempt) = end else {
+            return false;
+        };
+        webhook.attempt = Some(attempt);
+        self.hint(attempt, now, true)
+    }
+
+    /// Makes an attempt due because somebody outside said that it moved; whether that has to wait.
+    pub(crate) fn hint(&mut self, id: AttemptId, now: EpochMs, pause: bool) -> bool {
+        let Some(status) = self.attempt(id).map(|record| record.attempt.status) else {
+            return false;
+        };
+        let length = if status.is_open() {
+            OPEN_PAUSE
+        } else {
+            ENDED_PAUSE
+        };
+        let beside = self.beside.entry(id).or_default();
+        let due = match beside.hint_at {
+            _ if !pause => now,
+            Some(set) if set > now && set <= now.plus(ENDED_PAUSE) => set,
+            Some(before) if before <= now => now.max(before.plus(length)),
+            Some(_) | None => now,
+        };
+        beside.hint_at = Some(due);
+        let gives_back = matches!(
+            status,
+            AttemptStatus::Mischarged | AttemptStatus::CancelRequested
+        );
+        if let Some(record) = self.attempt_mut(id) {
+            let queued = record.ask_at.filter(|at| *at <= now && !gives_back);
+            record.ask_at = Some(queued.unwrap_or(due));
         }
+        due > now
+    }
+
+    pub(crate) fn webhooks_of(&self, id: AttemptId) -> u64 {
+        let of = self.webhooks.values().filter(|row| row.attempt == Some(id));
+        of.count() as u64
+    }
+
+    /// Drops webhooks that are done with and came before a moment, the oldest first.
+    pub(crate) fn sweep_webhooks(&mut self, before: EpochMs, most: u32) -> u64 {
+        let done = |row: &Webhook| row.next_at.is_none() && row.received_at < before;
+        let rows = self.webhooks.iter().filter(|(_, row)| done(row));
+        let mut old: Vec<_> = rows.map(|(id, row)| (row.received_at, *id)).collect();
+        old.sort_unstable();
+        old.truncate(most as usize);
+        for (_, id) in &old {
+            self.webhooks.remove(id);
+        }
+        old.len() as u64
     }
 }

@@ -127,7 +127,7 @@ pub(super) fn looked_up(
             return LookedUp::Absent(told(200, "another_payment_not_charged"));
         }
         return LookedUp::Settled(match said(&payment, key, order) {
-            Ok(finding) => InquiryOutcome::Found(finding, told(200, &payment.status)),
+            Ok(finding) => InquiryOutcome::Found(finding, listing(&payment)),
             Err(contradiction) => InquiryOutcome::NoWord(alarming(told(200, contradiction))),
         });
     }
@@ -156,7 +156,13 @@ pub(super) fn canceled(call: &CancelCall, heard: Heard) -> CancelOutcome {
     };
     let status = answer.status;
     if status == 429 {
-        return CancelOutcome::Unknown(told(status, &code_of(&answer, "too_many_requests")));
+        let quiet = told(status, &code_of(&answer, "too_many_requests"));
+        // Bound to the key: the same one would be refused for ever.
+        return if answer.replayed {
+            CancelOutcome::RetryWithNewKey(quiet)
+        } else {
+            CancelOutcome::Unknown(quiet)
+        };
     }
     if let Some(told) = redirected(status) {
         return CancelOutcome::Unknown(told);
@@ -189,7 +195,7 @@ pub(super) fn canceled(call: &CancelCall, heard: Heard) -> CancelOutcome {
 }
 
 fn canceled_payment(call: &CancelCall, payment: &PaymentObject) -> CancelOutcome {
-    let quiet = told(200, &payment.status);
+    let quiet = listing(payment);
     if payment.payment_key != call.payment_key.as_str() {
         return CancelOutcome::Unknown(alarming(told(200, "another_payment")));
     }
@@ -328,15 +334,26 @@ fn told(status: u16, code: &str) -> Told {
     Told {
         status: Some(status),
         code: code.chars().filter(plain).take(CODE_LIMIT).collect(),
-        alarm: false,
+        ..Told::default()
     }
 }
 
 fn unheard(lost: Lost) -> Told {
     Told {
-        status: None,
         code: word(lost).to_owned(),
-        alarm: false,
+        ..Told::default()
+    }
+}
+
+/// Evidence of an answer about our payment, with its list of cancels. What is under way or was aborted is not on it.
+fn listing(payment: &PaymentObject) -> Told {
+    let cancels = payment.cancels.as_deref().unwrap_or_default();
+    let done = |entry: &&CancelEntry| matches!(entry.cancel_status.as_deref(), None | Some("DONE"));
+    let reasons = cancels.iter().filter(done);
+    let reasons = reasons.filter_map(|entry| entry.cancel_reason.clone());
+    Told {
+        given_back: Some(reasons.collect()),
+        ..told(200, &payment.status)
     }
 }
 

@@ -85,6 +85,8 @@ pub(super) struct CancelEntry {
     cancel_amount: Option<f64>,
     #[serde(default)]
     pub(super) cancel_status: Option<String>,
+    #[serde(default)]
+    pub(super) cancel_reason: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

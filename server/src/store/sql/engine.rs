@@ -7,7 +7,7 @@ use payment::id::{GatewayName, OrderId};
 use sqlx::Transaction;
 
 use crate::clock::EpochMs;
-use crate::store::StoreError;
+use crate::store::{AttemptId, StoreError};
 
 /// A transaction of a database.
 pub(super) type Tx<D> = Transaction<'static, D>;
@@ -30,6 +30,8 @@ pub trait Sql: Sized + Send {
     const CHANGES_AFTER: &'static str;
     /// Of the change feed: the newest position.
     const END_OF_CHANGES: &'static str;
+    /// Takes side effects that are due at `$1` until `$2`, at most `$3`; their ids.
+    const TAKE_EFFECTS: &'static str;
 
     /// Runs a statement; how many rows it changed.
     fn execute(
@@ -75,6 +77,8 @@ pub enum Lock<'a> {
     Order(&'a OrderId),
     /// The attempts of an order that is locked, by id: hints to ask about one change it without its order.
     Attempts(&'a OrderId),
+    /// One attempt, by whoever changes nothing but when it is asked about.
+    Attempt(AttemptId),
     /// A gateway's attempts that are asked about later than now, by id.
     Waiting(&'a GatewayName, EpochMs),
     /// The attempts that wait without a next look, by id.

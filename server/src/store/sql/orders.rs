@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use payment::id::{OrderId, Sku};
+use payment::id::{GatewayName, OrderId, Sku};
 use payment::money::Won;
 
 use super::commit;
@@ -10,8 +10,8 @@ use super::engine::{Columns, Engine, Lock, Sql, Tx, values};
 use super::rows::{attempts, order_id, order_record, select_attempts, won};
 use crate::clock::EpochMs;
 use crate::store::{
-    AttemptRecord, EvidenceRow, LineRow, NewOrderRow, OrderMade, OrderRecord, Owner, ProductRow,
-    StoreError,
+    AttemptId, AttemptRecord, EvidenceRow, LineRow, NewOrderRow, OrderMade, OrderRecord, Owner,
+    ProductRow, StoreError,
 };
 
 /// Most orders ended in one step: they are locked together.
@@ -87,8 +87,16 @@ async fn insert_order<C: Sql>(
     let doing = "storing an order";
     let id = order.id.as_str();
     let owner = order.owner.0.as_str();
-    let sql = "-- make_order\nINSERT INTO orders (id, owner, amount_won, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
-    let values = values![id, owner, sum.get(), order.at, order.expires_at];
+    let sql = "-- make_order\nINSERT INTO orders (id, owner, amount_won, created_at, expires_at, language) \
+               VALUES ($1, $2, $3, $4, $5, $6)";
+    let values = values![
+        id,
+        owner,
+        sum.get(),
+        order.at,
+        order.expires_at,
+        order.language,
+    ];
     db.execute(doing, sql, values).await?;
     for ((sku, quantity), price) in order.items.iter().zip(prices) {
         let sql = "-- make_order_line\nINSERT INTO order_lines (order_id, sku, quantity, price_won) VALUES ($1, $2, $3, $4)";
@@ -120,18 +128,21 @@ pub(super) async fn evidence<C: Sql>(
     db: &mut C,
     id: &OrderId,
 ) -> Result<Vec<EvidenceRow>, StoreError> {
-    let sql = "-- evidence\nSELECT at, source, event, status FROM evidence WHERE order_id = $1 ORDER BY id";
+    let sql = "-- evidence\nSELECT at, source, event, status, told FROM evidence WHERE order_id = $1 ORDER BY id";
     let doing = "reading the evidence";
     let rows = db.rows(doing, sql, values![id.as_str()]).await?;
-    let entry = |row: &C::Row| {
-        Ok(EvidenceRow {
-            at: EpochMs(row.integer("at")?),
-            source: row.text("source")?.to_owned(),
-            event: row.text("event")?.to_owned(),
-            status: row.text("status")?.to_owned(),
-        })
-    };
-    rows.iter().map(entry).collect()
+    rows.iter().map(evidence_row).collect()
+}
+
+/// A row as evidence.
+pub(super) fn evidence_row<R: Columns>(row: &R) -> Result<EvidenceRow, StoreError> {
+    Ok(EvidenceRow {
+        at: EpochMs(row.integer("at")?),
+        source: row.text("source")?.to_owned(),
+        event: row.text("event")?.to_owned(),
+        status: row.text("status")?.to_owned(),
+        told: row.text("told")?.to_owned(),
+    })
 }
 
 /// Orders of a shopper, newest first: two statements, however many orders.
@@ -164,12 +175,38 @@ pub(super) async fn orders_of<C: Sql>(
     orders.iter().map(with_attempts).collect()
 }
 
-/// Pending orders whose time is over and that have no open attempt, as far as can be seen without locking them.
+/// Pending orders whose time is over: what the statements about them share.
+macro_rules! is_over {
+    ($now:literal) => {
+        concat!(
+            "orders.status = 'pending' AND orders.lapsed_at IS NULL AND orders.expires_at <= ",
+            $now,
+            " AND NOT EXISTS (SELECT 1 FROM attempts b WHERE b.order_id = orders.id AND b.status IN \
+             ('approving', 'unknown', 'awaiting_deposit', 'mischarged', 'cancel_requested'))"
+        )
+    };
+}
+
+/// That attempt `a` was sent and has ended, and that the gateway has not been heard about it since its order's time was
+/// over. Of several that sent one payment key the gateway's word belongs to the newest.
+macro_rules! is_unheard {
+    () => {
+        "a.status IN ('failed', 'expired') AND a.reach <> 'not_sent' AND a.payment_key IS NOT NULL \
+         AND coalesce(a.answered_at, 0) < orders.expires_at AND NOT EXISTS (SELECT 1 FROM attempts n \
+         WHERE n.order_id = a.order_id AND n.gateway = a.gateway AND n.payment_key = a.payment_key AND n.id > a.id \
+         AND n.reach <> 'not_sent')"
+    };
+}
+
+/// Orders to end, as far as can be seen without locking them.
 pub(super) async fn to_lapse<C: Sql>(db: &mut C, now: EpochMs) -> Result<Vec<OrderId>, StoreError> {
-    let sql = "-- orders_to_lapse\nSELECT id FROM orders WHERE status = 'pending' AND lapsed_at IS NULL \
-               AND expires_at <= $1 AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.order_id = orders.id \
-               AND a.status IN ('approving', 'unknown', 'awaiting_deposit', 'mischarged', 'cancel_requested')) \
-               ORDER BY expires_at LIMIT $2";
+    let sql = concat!(
+        "-- orders_to_lapse\nSELECT id FROM orders WHERE ",
+        is_over!("$1"),
+        " AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.order_id = orders.id AND ",
+        is_unheard!(),
+        ") ORDER BY expires_at LIMIT $2"
+    );
     let rows = db.rows(LAPSING, sql, values![now, LAPSES]).await?;
     let ids = rows.iter().map(|row| order_id(row.text("id")?));
     let mut ids = ids.collect::<Result<Vec<_>, _>>()?;
@@ -190,15 +227,66 @@ pub(super) async fn lapse<D: Engine>(
     for id in orders {
         // Locked before it is looked at again: a claim that was being committed meanwhile is seen.
         tx.lock(Lock::Order(id)).await?;
-        let sql = "-- lapse_order\nUPDATE orders SET lapsed_at = $2, status = 'expired' WHERE id = $1 \
-             AND status = 'pending' AND lapsed_at IS NULL AND NOT EXISTS (SELECT 1 FROM attempts a \
-             WHERE a.order_id = $1 AND a.status IN \
-             ('approving', 'unknown', 'awaiting_deposit', 'mischarged', 'cancel_requested'))";
+        let sql = concat!(
+            "-- lapse_order\nUPDATE orders SET lapsed_at = $2, status = 'expired' WHERE id = $1 AND ",
+            is_over!("$2"),
+            " AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.order_id = $1 AND ",
+            is_unheard!(),
+            ")"
+        );
         let values = values![id.as_str(), now];
         lapsed += tx.execute(LAPSING, sql, values).await?;
     }
     commit::<D>(tx, LAPSING).await?;
     Ok(lapsed)
+}
+
+/// What keeps orders from ending that are over: attempts of which the gateway is to be heard first, and that nobody asks
+/// about yet. At most `most` are asked about at a time, with those that are already; those that were asked about in vain
+/// through most of the back-off keep no place from the others.
+pub(super) async fn unheard<C: Sql>(
+    db: &mut C,
+    gateway: &GatewayName,
+    now: EpochMs,
+    most: u32,
+) -> Result<Vec<AttemptId>, StoreError> {
+    let sql = concat!(
+        "-- unheard\nSELECT a.id, a.ask_at FROM orders JOIN attempts a ON a.order_id = orders.id WHERE ",
+        is_over!("$1"),
+        " AND ",
+        is_unheard!(),
+        // Those that are asked about first, so that the limit counts them.
+        " AND a.gateway = $3 AND (a.ask_at IS NULL OR a.asks < 7) \
+         ORDER BY (a.ask_at IS NULL), orders.expires_at, a.id LIMIT $2"
+    );
+    let values = values![now, most, gateway.as_str()];
+    let rows = db.rows(ASKING, sql, values).await?;
+    let mut ids = Vec::new();
+    for row in &rows {
+        if row.integer_or_null("ask_at")?.is_none() {
+            ids.push(AttemptId(row.integer("id")?));
+        }
+    }
+    // Locked in this order by every node.
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+const ASKING: &str = "asking before old orders end";
+
+/// Makes attempts due that nobody asks about.
+pub(super) async fn ask_about<D: Engine>(
+    mut tx: Tx<D>,
+    attempts: &[AttemptId],
+    now: EpochMs,
+) -> Result<u64, StoreError> {
+    let mut armed = 0;
+    for id in attempts {
+        let sql = "-- ask_before_end\nUPDATE attempts SET ask_at = $2, asks = 0 WHERE id = $1 AND ask_at IS NULL";
+        armed += tx.execute(ASKING, sql, values![id.0, now]).await?;
+    }
+    commit::<D>(tx, ASKING).await?;
+    Ok(armed)
 }
 
 /// A fact of the installation, stored now if it is not there yet.

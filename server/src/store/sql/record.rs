@@ -1,15 +1,18 @@
 //! Recording what was learned: the machine's step, stock, order status, evidence and outbox in one transaction.
 
-use payment::attempt::{Alarm, Attempt, AttemptStatus, Event, Finding, LateSuccess, Step};
+use payment::attempt::{
+    Alarm, Attempt, AttemptStatus, Event, Finding, LateSuccess, OperatorWord, Step,
+};
 use payment::money::Currency;
 use payment::order::OrderStatus;
 use payment::time::Millis;
 
 use super::claim::read_back;
-use super::engine::{Engine, Lock, Sql, Tx, values};
+use super::engine::{Columns as _, Engine, Lock, Sql, Tx, values};
 use super::stock::{move_stock, takes_more};
-use super::{commit, rows};
+use super::{commit, refunds, rows};
 use crate::clock::EpochMs;
+use crate::store::effects::EffectKind;
 use crate::store::{Asked, AttemptId, AttemptRecord, Evidence, OrderRecord, Recorded, StoreError};
 
 /// The first look at an attempt that became unknown (spec section 3 of recovery: about one second).
@@ -39,25 +42,33 @@ pub(super) async fn record<D: Engine>(
             order,
             alarm: None,
             hinted: true,
+            ended: Vec::new(),
         });
     }
     let lease = evidence.asked.as_ref().map(|asked| asked.lease);
     let hinted = stored.ask_at.is_some() && stored.ask_at != lease;
-    let late = if paid_by_another(&order, id) {
-        LateSuccess::Cancel
-    } else {
+    let late = if may_revive(&order, id) {
         late
+    } else {
+        LateSuccess::Cancel
     };
     let before = stored.attempt;
-    let step = take_step(db, &stored, event, late).await?;
+    let mut step = take_step(db, &stored, event, late).await?;
+    let followed = refunds::follow(db, &stored, (event, &mut step), evidence).await?;
     if step.next != before {
         save_attempt(db, &stored, &step.next, evidence.at, lease).await?;
+    }
+    if followed.begun {
+        refunds::make_due(db, id, evidence.at).await?;
     }
     if event == Event::CancelRefused && step.next.void && step.next.holds_money() {
         put_off(db, &stored, evidence.at, lease).await?;
     }
     if let Some(resent_at) = evidence.resent_at {
         save_resend(db, id, resent_at).await?;
+    }
+    if evidence.asked.is_some() && evidence.at >= order.expires_at {
+        save_answered(db, id, evidence.at).await?;
     }
     let (order, after) = read_back(db, &order.id, id).await?;
     add_evidence(db, &after, event_name(event), evidence, step.why).await?;
@@ -75,6 +86,7 @@ pub(super) async fn record<D: Engine>(
         order,
         alarm: step.alarm,
         hinted,
+        ended: followed.ended,
     })
 }
 
@@ -115,7 +127,7 @@ async fn answers<C: Sql>(
     let attempts: Vec<Attempt> = same_key.iter().map(|record| record.attempt).collect();
     let owner = payment::order::owner_of_key(&attempts).map(|index| same_key[index].id);
     if owner == Some(stored.id) {
-        return Ok(true);
+        return is_newest_word(db, stored.id, asked.look).await;
     }
     if let Some(owner) = owner {
         let sql = "-- hint_owner\nUPDATE attempts SET ask_at = $2 WHERE id = $1";
@@ -125,11 +137,19 @@ async fn answers<C: Sql>(
     Ok(false)
 }
 
-fn paid_by_another(order: &OrderRecord, id: AttemptId) -> bool {
-    order
-        .attempts
-        .iter()
-        .any(|record| record.id != id && record.attempt.counts_as_paid())
+/// The fence: whether no newer look has recorded a word yet; then this one is the newest. One that was asked for earlier,
+/// by a node that was paused or lost its lease, says what was true before.
+async fn is_newest_word<C: Sql>(db: &mut C, id: AttemptId, look: u32) -> Result<bool, StoreError> {
+    let sql = "-- newest_word\nUPDATE attempts SET looked = $2 WHERE id = $1 AND looked <= $2";
+    let doing = "numbering a word";
+    Ok(db.execute(doing, sql, values![id.0, look]).await? == 1)
+}
+
+/// Whether nothing else of the order keeps a late success from paying it.
+fn may_revive(order: &OrderRecord, id: AttemptId) -> bool {
+    let others = order.attempts.iter().filter(|record| record.id != id);
+    let others: Vec<Attempt> = others.map(|record| record.attempt).collect();
+    payment::order::may_revive(&others)
 }
 
 /// The machine's step, with what it takes of the stock. A charge for which there is no stock any more is given back.
@@ -144,8 +164,12 @@ async fn take_step<C: Sql>(
     if !takes_more(from, to) || move_stock(db, &stored.order_id, from, to).await? {
         return Ok(step);
     }
+    let status = match stored.attempt.status {
+        AttemptStatus::Expired => AttemptStatus::Expired,
+        _ => AttemptStatus::Failed,
+    };
     let ended = Attempt {
-        status: AttemptStatus::Failed,
+        status,
         ..stored.attempt
     };
     Ok(ended.apply(event, LateSuccess::Cancel))
@@ -244,8 +268,17 @@ async fn save_resend<C: Sql>(db: &mut C, id: AttemptId, at: EpochMs) -> Result<(
     Ok(())
 }
 
+/// Notes that the gateway was heard when the order's time was over.
+async fn save_answered<C: Sql>(db: &mut C, id: AttemptId, at: EpochMs) -> Result<(), StoreError> {
+    let sql = "-- save_answered\nUPDATE attempts SET answered_at = $2 WHERE id = $1";
+    db.execute("noting an answer", sql, values![id.0, at])
+        .await?;
+    Ok(())
+}
+
 /// The stable name of an event in the evidence.
-pub fn event_name(event: Event) -> &'static str {
+#[must_use]
+pub const fn event_name(event: Event) -> &'static str {
     match event {
         Event::Claimed => "claimed",
         Event::WindowClosed => "window_closed",
@@ -259,8 +292,11 @@ pub fn event_name(event: Event) -> &'static str {
         Event::Found(Finding::Lapsed, _) => "lapsed",
         Event::Found(Finding::Pending { .. }, _) => "pending",
         Event::Found(Finding::NotFound { .. }, _) => "not_found",
+        Event::OperatorSaid(OperatorWord::Charged) => "operator_charged",
+        Event::OperatorSaid(OperatorWord::NotCharged) => "operator_not_charged",
         Event::CancelAsked(_) => "cancel_asked",
         Event::CancelRefused => "cancel_refused",
+        Event::CancelEnded => "cancel_ended",
     }
 }
 
@@ -290,11 +326,42 @@ pub(super) async fn add_evidence<C: Sql>(
     Ok(())
 }
 
-async fn save_order<C: Sql>(db: &mut C, order: &OrderRecord) -> Result<(), StoreError> {
+pub(super) async fn save_order<C: Sql>(db: &mut C, order: &OrderRecord) -> Result<(), StoreError> {
     let sql = "-- save_order\nUPDATE orders SET status = $2 WHERE id = $1 AND status <> $2";
     let values = values![order.id.as_str(), order.status().as_str()];
     db.execute("storing an order's status", sql, values).await?;
     Ok(())
+}
+
+/// The side effects of a step, by kind and what is told of each.
+#[must_use]
+pub fn effects_of(
+    before: &Attempt,
+    after: &Attempt,
+    step: &Step,
+    order: OrderStatus,
+) -> Vec<(EffectKind, String)> {
+    let mut effects = Vec::new();
+    if step.pays(before) {
+        effects.push((EffectKind::Paid, String::new()));
+    }
+    if before.counts_as_paid() && after.status == AttemptStatus::AwaitingDeposit {
+        effects.push((EffectKind::Unpaid, String::new()));
+    }
+    if after.canceled > before.canceled {
+        let kind = match order {
+            // Whatever the order is, this charge never paid it.
+            _ if after.void => (!after.holds_money()).then_some(EffectKind::Returned),
+            OrderStatus::PartiallyCanceled => Some(EffectKind::PartiallyCanceled),
+            OrderStatus::Canceled => Some(EffectKind::Canceled),
+            OrderStatus::Pending | OrderStatus::Paid | OrderStatus::Expired => None,
+        };
+        effects.extend(kind.map(|kind| (kind, after.canceled.to_string())));
+    }
+    if let Some(alarm) = step.alarm.map(Alarm::as_str) {
+        effects.push((EffectKind::Alarm, alarm.to_owned()));
+    }
+    effects
 }
 
 /// Queues the side effects of a step; each has a key, so that it is queued once in all.
@@ -306,35 +373,27 @@ async fn queue_effects<C: Sql>(
     order: &OrderRecord,
     at: EpochMs,
 ) -> Result<(), StoreError> {
+    let doing = "queueing a side effect";
     let id = after.id.0;
-    let mut effects = Vec::new();
-    if step.pays(before) {
-        effects.push(("order_paid", format!("order_paid:{id}"), String::new()));
-    }
-    if after.attempt.canceled > before.canceled {
-        let canceled = after.attempt.canceled;
-        let kind = match order.status() {
-            OrderStatus::PartiallyCanceled => Some("order_partially_canceled"),
-            OrderStatus::Canceled => Some("order_canceled"),
-            OrderStatus::Pending | OrderStatus::Paid | OrderStatus::Expired => None,
-        };
-        effects.extend(kind.map(|kind| {
-            (
-                kind,
-                format!("{kind}:{id}:{canceled}"),
-                canceled.to_string(),
-            )
-        }));
-    }
-    if let Some(alarm) = step.alarm.map(Alarm::as_str) {
-        effects.push(("alarm", format!("alarm:{id}:{alarm}"), alarm.to_owned()));
-    }
-    let sql = "-- queue_effect\nINSERT INTO outbox (key, order_id, attempt_id, kind, payload, created_at) \
-               VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
-    for (kind, key, payload) in &effects {
+    for (kind, told) in effects_of(before, &after.attempt, step, order.status()) {
+        let kind = kind.as_str();
+        let mut key = format!("{kind}:{id}");
+        if told.is_empty() {
+            // The order is locked, so this is a transition of its own: a deposit may be undone and made again.
+            let sql = "-- count_effects\nSELECT count(*) AS earlier FROM outbox WHERE attempt_id = $1 AND kind = $2";
+            let row = db.row(doing, sql, values![id, kind]).await?;
+            let times = row.map_or(Ok(0), |row| row.integer("earlier"))?;
+            if times > 0 {
+                key = format!("{key}:{}", times + 1);
+            }
+        } else {
+            key = format!("{key}:{told}");
+        }
+        let sql = "-- queue_effect\nINSERT INTO outbox (key, order_id, attempt_id, kind, payload, created_at) \
+                   VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
         let order = order.id.as_str();
-        let values = values![key.as_str(), order, id, *kind, payload.as_str(), at];
-        db.execute("queueing a side effect", sql, values).await?;
+        let values = values![key.as_str(), order, id, kind, told.as_str(), at];
+        db.execute(doing, sql, values).await?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ macro_rules! attempt_columns {
     () => {
         "id, order_id, number, gateway, gateway_order_id, reference, payment_key, idempotency_key, \
          status, reach, reason, amount_won, charged_won, charged_in_won, canceled_won, deposit, void, \
-         cancel_won, cancel_from, cancel_key, window_until, claimed_at, resent_at, unknown_since, ask_at, asks"
+         cancel_won, cancel_from, cancel_key, window_until, claimed_at, resent_at, unknown_since, ask_at, asks, looks"
     };
 }
 pub(super) use attempt_columns;
@@ -78,7 +78,8 @@ pub(super) fn gateway(text: &str) -> Result<GatewayName, StoreError> {
     parsed(text, GatewayName::parse, "gateway")
 }
 
-fn count<R: Columns>(row: &R, name: &'static str) -> Result<u32, StoreError> {
+/// Reads a count.
+pub(super) fn count<R: Columns>(row: &R, name: &'static str) -> Result<u32, StoreError> {
     u32::try_from(row.integer(name)?).map_err(|_| corrupt(name))
 }
 
@@ -147,6 +148,7 @@ pub(super) fn attempt_record<R: Columns>(row: &R) -> Result<AttemptRecord, Store
         unknown_since: moment(row, "unknown_since")?,
         ask_at: moment(row, "ask_at")?,
         asks: count(row, "asks")?,
+        looks: count(row, "looks")?,
     })
 }
 
@@ -162,11 +164,11 @@ pub(super) async fn order<C: Sql>(
 ) -> Result<Option<OrderRecord>, StoreError> {
     let doing = "reading an order";
     let sql = "-- order\nSELECT id, owner, amount_won, created_at, expires_at, lapsed_at FROM orders WHERE id = $1";
-    let Some(row) = db.row(doing, sql, values![id.as_str()]).await? else {
-        return Ok(None);
-    };
+    let row = db.row(doing, sql, values![id.as_str()]).await?;
+    // Asked for in any case: whoever may not see an order must not learn by the time that there is one.
     let sql = select_attempts!("order_attempts", "WHERE order_id = $1 ORDER BY number");
     let rows = db.rows(doing, sql, values![id.as_str()]).await?;
+    let Some(row) = row else { return Ok(None) };
     order_record(&row, attempts(&rows)?).map(Some)
 }
 

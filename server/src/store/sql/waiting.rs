@@ -6,7 +6,7 @@ use super::commit;
 use super::engine::{Columns as _, Engine, Lock, Sql, Tx, values};
 use super::rows::{attempts, ids, select_attempts};
 use crate::clock::EpochMs;
-use crate::store::{AttemptId, AttemptRecord, Census, StoreError};
+use crate::store::{AttemptId, AttemptRecord, Census, Overdue, StoreError};
 
 /// Attempts about which the gateway is to be asked by `now`, the longest due first. Nothing is taken by looking: who asks
 /// is decided by [`move_look`], whichever node looked. No look is ever set twenty minutes ahead: one that lies farther was
@@ -54,8 +54,8 @@ pub(super) async fn move_look<C: Sql>(
     to: Option<EpochMs>,
     asks: u32,
 ) -> Result<bool, StoreError> {
-    let sql =
-        "-- move_look\nUPDATE attempts SET ask_at = $3, asks = $4 WHERE id = $1 AND ask_at = $2";
+    let sql = "-- move_look\nUPDATE attempts SET ask_at = $3, asks = $4, looks = looks + 1 \
+               WHERE id = $1 AND ask_at = $2";
     let values = values![attempt.0, from, to, asks];
     let moved = db.execute("noting when to ask again", sql, values).await?;
     Ok(moved == 1)
@@ -134,7 +134,9 @@ pub(super) async fn lapsed_windows<C: Sql>(
 pub(super) async fn census<C: Sql>(db: &mut C) -> Result<Census, StoreError> {
     let sql = "-- census\nSELECT (SELECT count(*) FROM attempts WHERE status = 'unknown') AS in_doubt, \
                (SELECT min(unknown_since) FROM attempts WHERE status = 'unknown') AS oldest, \
-               (SELECT count(*) FROM webhooks WHERE next_at IS NOT NULL) AS webhooks";
+               (SELECT count(*) FROM webhooks WHERE next_at IS NOT NULL) AS webhooks, \
+               (SELECT count(*) FROM refunds WHERE state IN ('waiting', 'asked')) AS refunds, \
+               (SELECT min(created_at) FROM refunds WHERE state IN ('waiting', 'asked')) AS oldest_refund";
     let Some(row) = db.row("counting", sql, &[]).await? else {
         return Ok(Census::default());
     };
@@ -142,5 +144,26 @@ pub(super) async fn census<C: Sql>(db: &mut C) -> Result<Census, StoreError> {
         unknown: u64::try_from(row.integer("in_doubt")?).unwrap_or(0),
         oldest_unknown: row.integer_or_null("oldest")?.map(EpochMs),
         webhooks_waiting: u64::try_from(row.integer("webhooks")?).unwrap_or(0),
+        refunds_open: u64::try_from(row.integer("refunds")?).unwrap_or(0),
+        oldest_refund: row.integer_or_null("oldest_refund")?.map(EpochMs),
+    })
+}
+
+/// What waits longer than it should.
+pub(super) async fn overdue<C: Sql>(
+    db: &mut C,
+    unknown_before: EpochMs,
+) -> Result<Overdue, StoreError> {
+    let sql = "-- overdue\nSELECT (SELECT count(*) FROM attempts WHERE status = 'unknown' AND unknown_since < $1) AS late, \
+               (SELECT count(*) FROM webhooks WHERE attempt_id IS NULL) AS strangers, \
+               (SELECT min(received_at) FROM webhooks WHERE next_at IS NOT NULL AND state = 'parked') AS parked";
+    let row = db.row("counting", sql, values![unknown_before]).await?;
+    let Some(row) = row else {
+        return Ok(Overdue::default());
+    };
+    Ok(Overdue {
+        unknown: u64::try_from(row.integer("late")?).unwrap_or(0),
+        strangers: u64::try_from(row.integer("strangers")?).unwrap_or(0),
+        oldest_parked: row.integer_or_null("parked")?.map(EpochMs),
     })
 }

@@ -83,6 +83,7 @@ fn each_listed_error_of_a_confirm_is_its_class_and_no_other_status_is() {
                 status: Some(*status),
                 code: (*code).to_owned(),
                 alarm: matches!(class, ConfirmClass::Fault(_)),
+                ..Told::default()
             };
             let expected = match class {
                 ConfirmClass::Declined(of) | ConfirmClass::Fault(of) => {
@@ -112,6 +113,7 @@ fn each_listed_error_of_a_cancel_is_its_class_and_no_other_status_is() {
                 status: Some(*status),
                 code: (*code).to_owned(),
                 alarm: matches!(class, CancelClass::Repair | CancelClass::Mistake),
+                ..Told::default()
             };
             let expected = match class {
                 CancelClass::Ask | CancelClass::AskUntilReplayed => CancelOutcome::Unknown(said),

@@ -1,0 +1,116 @@
+//! Carrying out a refund that people asked for: one call at a time for a charge, the same key until it is proven unused.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use payment::attempt::{Event, Source};
+use payment::time::Millis;
+
+use super::{Look, Looked, record, warn_if_alarming};
+use crate::app::{App, Line};
+use crate::confirm::told_text;
+use crate::gateway::{CancelCall, CancelOutcome, Told};
+use crate::store::{Asked, AttemptRecord, Recorded, RefundCall, RefundRow, StoreError};
+
+/// How long a refund waits for one of the few places for cancels; then it is looked at again later.
+const PLACE_WAIT: Duration = Duration::from_secs(5);
+/// How long before the end of a look its answer is still recorded again after the database failed.
+const RECORD_MARGIN: Millis = Millis::from_secs(5);
+/// Between two tries to record an answer.
+const RECORD_PAUSE: Millis = Millis::new(250);
+
+/// Makes the call of the refund that is under way.
+pub(super) async fn carry_out(
+    app: &Arc<App>,
+    line: &Line,
+    attempt: AttemptRecord,
+    asked: &Asked,
+) -> Result<Looked, StoreError> {
+    let not_yet = |row| Looked {
+        look: Look::NotYet,
+        row,
+    };
+    let place = tokio::time::timeout(PLACE_WAIT, line.cancels.acquire()).await;
+    let Ok(Ok(_place)) = place else {
+        return Ok(not_yet(attempt));
+    };
+    // Read as late as possible: its key and lock are those of this moment.
+    let under_way = app.store.refund_under_way(attempt.id).await?;
+    let Some((refund, call)) =
+        under_way.and_then(|refund| call_of(&refund, asked).map(|call| (refund, call)))
+    else {
+        return Ok(not_yet(attempt));
+    };
+    match line.gateway.cancel(&call).await {
+        CancelOutcome::Found(finding, told) => {
+            let event = Event::Found(finding, Source::Inquiry);
+            let recorded =
+                record_until_landed(app, &attempt, event, asked, (&told, refund.call())).await?;
+            Ok(Looked {
+                look: Look::Resolved,
+                row: recorded.after,
+            })
+        }
+        CancelOutcome::Unknown(told) => {
+            warn_if_alarming(&attempt, &told);
+            Ok(not_yet(attempt))
+        }
+        CancelOutcome::RetryWithNewKey(told) => {
+            warn_if_alarming(&attempt, &told);
+            // It was not executed under this key; the next look asks before it uses the new one.
+            app.store
+                .renew_refund_key(refund.call(), &told_text(&told))
+                .await?;
+            Ok(not_yet(attempt))
+        }
+        CancelOutcome::Refused(told) => {
+            warn_if_alarming(&attempt, &told);
+            let event = Event::CancelRefused;
+            let recorded =
+                record_until_landed(app, &attempt, event, asked, (&told, refund.call())).await?;
+            Ok(Looked {
+                look: Look::Refused,
+                row: recorded.after,
+            })
+        }
+    }
+}
+
+/// The same bytes for the same key: all that the call says is fixed with it.
+fn call_of(refund: &RefundRow, asked: &Asked) -> Option<CancelCall> {
+    let known = &refund.refund;
+    Some(CancelCall {
+        payment_key: asked.payment_key.clone(),
+        amount: (known.amount < known.lock).then_some(known.amount),
+        balance: Some(known.lock),
+        reason: refund.gateway_reason(),
+        idempotency_key: refund.gateway_key()?,
+    })
+}
+
+/// The money has moved, or never will: while the look lasts, its record is tried again. After that, or when the process
+/// dies, the next look repeats the same key and hears the same answer.
+async fn record_until_landed(
+    app: &App,
+    attempt: &AttemptRecord,
+    event: Event,
+    asked: &Asked,
+    (told, call): (&Told, RefundCall),
+) -> Result<Recorded, StoreError> {
+    loop {
+        let word = (told, Some(call));
+        let error = match record(app, attempt, event, ("cancel", asked), word).await {
+            Ok(recorded) => return Ok(recorded),
+            Err(error) => error,
+        };
+        if app.clock.epoch().plus(RECORD_MARGIN) >= asked.lease {
+            return Err(error);
+        }
+        tracing::error!(
+            attempt = attempt.id.0,
+            error = &error as &dyn std::error::Error,
+            "recording a refund again"
+        );
+        tokio::time::sleep(RECORD_PAUSE.to_duration()).await;
+    }
+}

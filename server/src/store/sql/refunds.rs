@@ -1,0 +1,422 @@
+//! Refunds that people ask for: the wish with its reserved amount, and what each word of the gateway does to it.
+
+use payment::attempt::{AttemptStatus, Event, Finding, Step};
+use payment::id::OrderId;
+use payment::money::Won;
+use payment::order::OrderStatus;
+use payment::refund::{Heard, Refund, RefundStatus, begin_next, free_balance};
+
+use super::claim::read_back;
+use super::engine::{Columns, Engine, Lock, Sql, Tx, Value, values};
+use super::record::{add_evidence, save_attempt, save_order};
+use super::rows::{order_id, won};
+use super::{commit, rows};
+use crate::clock::EpochMs;
+use crate::store::{
+    Asker, AttemptId, AttemptRecord, Closed, Evidence, NewRefund, OrderRecord, RefundAsked,
+    RefundCall, RefundId, RefundRow, StoreError,
+};
+
+/// A statement that selects whole refunds; the tail says which.
+macro_rules! select_refunds {
+    ($name:literal, $tail:literal) => {
+        concat!(
+            "-- ",
+            $name,
+            "\nSELECT id, order_id, attempt_id, asked_won, amount_won, reason, reference, keys, lock_won, state, told, \
+             created_at, ended_at FROM refunds ",
+            $tail
+        )
+    };
+}
+
+const DOING: &str = "reading refunds";
+
+fn corrupt(what: &'static str) -> StoreError {
+    StoreError::Corrupt { what }
+}
+
+fn refund_row<R: Columns>(row: &R) -> Result<RefundRow, StoreError> {
+    let asked = row.integer_or_null("asked_won")?.map(won).transpose()?;
+    let status = RefundStatus::parse(row.text("state")?).ok_or_else(|| corrupt("refund state"))?;
+    Ok(RefundRow {
+        id: RefundId(row.integer("id")?),
+        order_id: order_id(row.text("order_id")?)?,
+        attempt: AttemptId(row.integer("attempt_id")?),
+        asked,
+        reason: row.text("reason")?.to_owned(),
+        reference: row.text("reference")?.to_owned(),
+        refund: Refund {
+            status,
+            amount: won(row.integer("amount_won")?)?,
+            whole: asked.is_none(),
+            lock: won(row.integer("lock_won")?)?,
+            keys: u32::try_from(row.integer("keys")?).map_err(|_| corrupt("refund keys"))?,
+        },
+        told: row.text("told")?.to_owned(),
+        created_at: EpochMs(row.integer("created_at")?),
+        ended_at: row.integer_or_null("ended_at")?.map(EpochMs),
+    })
+}
+
+async fn select<C: Sql>(
+    db: &mut C,
+    sql: &'static str,
+    values: &[Value<'_>],
+) -> Result<Vec<RefundRow>, StoreError> {
+    let rows = db.rows(DOING, sql, values).await?;
+    rows.iter().map(refund_row).collect()
+}
+
+/// One refund.
+pub(super) async fn refund<C: Sql>(
+    db: &mut C,
+    id: RefundId,
+) -> Result<Option<RefundRow>, StoreError> {
+    let sql = select_refunds!("refund", "WHERE id = $1");
+    Ok(select(db, sql, values![id.0]).await?.pop())
+}
+
+/// The refunds of an order, oldest first.
+pub(super) async fn of_order<C: Sql>(
+    db: &mut C,
+    order: &OrderId,
+) -> Result<Vec<RefundRow>, StoreError> {
+    let sql = select_refunds!("refunds_of", "WHERE order_id = $1 ORDER BY id");
+    select(db, sql, values![order.as_str()]).await
+}
+
+/// The refund of an attempt that is under way.
+pub(super) async fn under_way<C: Sql>(
+    db: &mut C,
+    attempt: AttemptId,
+) -> Result<Option<RefundRow>, StoreError> {
+    let sql = select_refunds!(
+        "refund_under_way",
+        "WHERE attempt_id = $1 AND state = 'asked'"
+    );
+    Ok(select(db, sql, values![attempt.0]).await?.pop())
+}
+
+async fn of_attempt<C: Sql>(db: &mut C, attempt: AttemptId) -> Result<Vec<RefundRow>, StoreError> {
+    let sql = select_refunds!("refunds_of_attempt", "WHERE attempt_id = $1 ORDER BY id");
+    select(db, sql, values![attempt.0]).await
+}
+
+/// Stores a wish, its amount reserved, and begins it if none of the same charge is under way.
+pub(super) async fn ask<D: Engine>(
+    mut tx: Tx<D>,
+    new: &NewRefund,
+) -> Result<RefundAsked, StoreError> {
+    let db = &mut *tx;
+    db.lock(Lock::Order(&new.order_id)).await?;
+    db.lock(Lock::Attempts(&new.order_id)).await?;
+    let order = rows::order(db, &new.order_id).await?;
+    let Some(order) = order.filter(|order| may_ask(order, &new.asker)) else {
+        return Ok(RefundAsked::Closed(Closed::NotFound));
+    };
+    let sql = select_refunds!("refund_by_key", "WHERE order_id = $1 AND client_key = $2");
+    let values = values![new.order_id.as_str(), new.client_key.as_str()];
+    if let Some(before) = select(db, sql, values).await?.pop() {
+        let same = before.asked == new.amount && before.reason == new.reason;
+        return Ok(if same {
+            RefundAsked::Repeated(Box::new(order), Box::new(before))
+        } else {
+            RefundAsked::KeyReused
+        });
+    }
+    let Some(paying) = paying(&order) else {
+        return Ok(nothing_to_give_back(&order));
+    };
+    let mut refunds = of_attempt(db, paying.id).await?;
+    let amount = match reserve(paying, &refunds, new) {
+        Ok(amount) => amount,
+        Err(refusal) => return Ok(refusal),
+    };
+    let made = insert(db, paying, new, amount).await?;
+    refunds.push(made.clone());
+    let known: Vec<Refund> = refunds.iter().map(|row| row.refund).collect();
+    let (attempt, next) = begin_next(paying.attempt, known);
+    let begun = attempt != paying.attempt;
+    if begun {
+        save_attempt(db, paying, &attempt, new.at, None).await?;
+        make_due(db, paying.id, new.at).await?;
+    }
+    save_changed(db, &refunds, &next, "", new.at).await?;
+    let (order, after) = read_back(db, &new.order_id, paying.id).await?;
+    let evidence = Evidence {
+        told: format!("{} {amount}", made.reference),
+        ..Evidence::plain(new.asker.as_str(), new.at)
+    };
+    let why = "a refund was asked for";
+    add_evidence(db, &after, "cancel_asked", &evidence, why).await?;
+    save_order(db, &order).await?;
+    let made = refund(db, made.id)
+        .await?
+        .ok_or_else(|| corrupt("new refund"))?;
+    commit::<D>(tx, "storing a refund").await?;
+    Ok(RefundAsked::Reserved(Box::new(order), Box::new(made)))
+}
+
+fn may_ask(order: &OrderRecord, asker: &Asker) -> bool {
+    match asker {
+        Asker::Operator => true,
+        Asker::Shopper(owner, _) => order.owner == *owner,
+    }
+}
+
+/// The attempt whose charge pays the order.
+fn paying(order: &OrderRecord) -> Option<&AttemptRecord> {
+    let mut attempts = order.attempts.iter();
+    attempts.find(|record| record.attempt.counts_as_paid())
+}
+
+fn nothing_to_give_back(order: &OrderRecord) -> RefundAsked {
+    let moving = order
+        .attempts
+        .iter()
+        .any(|record| record.attempt.status.is_open() || record.attempt.holds_money());
+    if moving {
+        return RefundAsked::Closed(Closed::InProgress);
+    }
+    match order.status() {
+        OrderStatus::Canceled => RefundAsked::Closed(Closed::Canceled),
+        OrderStatus::Expired => RefundAsked::Closed(Closed::Expired),
+        OrderStatus::Pending | OrderStatus::Paid | OrderStatus::PartiallyCanceled => {
+            RefundAsked::ExceedsBalance
+        }
+    }
+}
+
+/// How much a wish may have of what is neither given back nor held by another one.
+fn reserve(
+    paying: &AttemptRecord,
+    refunds: &[RefundRow],
+    new: &NewRefund,
+) -> Result<Won, RefundAsked> {
+    let known: Vec<Refund> = refunds.iter().map(|row| row.refund).collect();
+    let free = free_balance(&paying.attempt, &known);
+    if let Asker::Shopper(_, cut_off) = &new.asker {
+        let confirmed = paying.claimed_at.unwrap_or(EpochMs(0));
+        if new.at.since(confirmed) >= *cut_off {
+            return Err(RefundAsked::TooLate);
+        }
+    }
+    let amount = new.amount.unwrap_or(free);
+    if amount == Won::ZERO || amount > free {
+        return Err(RefundAsked::ExceedsBalance);
+    }
+    if amount < free && matches!(new.asker, Asker::Shopper(..)) {
+        return Err(RefundAsked::OnlyWhole);
+    }
+    Ok(amount)
+}
+
+async fn insert<C: Sql>(
+    db: &mut C,
+    paying: &AttemptRecord,
+    new: &NewRefund,
+    amount: Won,
+) -> Result<RefundRow, StoreError> {
+    let sql = "-- insert_refund\nINSERT INTO refunds (order_id, attempt_id, client_key, asked_won, amount_won, reason, \
+               asker, reference, state, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'waiting', $9) \
+               RETURNING id, order_id, attempt_id, asked_won, amount_won, reason, reference, keys, lock_won, state, \
+               told, created_at, ended_at";
+    let values = values![
+        new.order_id.as_str(),
+        paying.id.0,
+        new.client_key.as_str(),
+        new.amount.map(Won::get),
+        amount.get(),
+        new.reason.as_str(),
+        new.asker.as_str(),
+        new.reference.as_str(),
+        new.at,
+    ];
+    let row = db.row("storing a refund", sql, values).await?;
+    refund_row(&row.ok_or_else(|| corrupt("new refund"))?)
+}
+
+/// Makes an attempt's look due at once: the refund that has just begun is its question.
+pub(super) async fn make_due<C: Sql>(
+    db: &mut C,
+    attempt: AttemptId,
+    now: EpochMs,
+) -> Result<(), StoreError> {
+    let sql = "-- make_due\nUPDATE attempts SET ask_at = $2, asks = 0 WHERE id = $1";
+    let values = values![attempt.0, now];
+    db.execute("beginning a refund", sql, values).await?;
+    Ok(())
+}
+
+/// What a word did to the refunds of its attempt.
+#[derive(Default)]
+pub(super) struct Followed {
+    /// The refunds that came to their end.
+    pub(super) ended: Vec<RefundRow>,
+    /// Whether the next one has begun.
+    pub(super) begun: bool,
+}
+
+/// Lets the refunds of an attempt follow what was learned of its money: `step` is changed where one ends or begins.
+pub(super) async fn follow<C: Sql>(
+    db: &mut C,
+    stored: &AttemptRecord,
+    (event, step): (Event, &mut Step),
+    evidence: &Evidence,
+) -> Result<Followed, StoreError> {
+    if !concerns_refunds(stored, event) {
+        return Ok(Followed::default());
+    }
+    let refunds = of_attempt(db, stored.id).await?;
+    let known: Vec<Refund> = refunds.iter().map(|row| row.refund).collect();
+    if event == Event::CancelRefused && !answers_present_call(&refunds, evidence) {
+        // The refusal of a call whose key is the refund's no more: it says nothing of the one that is under way.
+        if stored.attempt.cancels_on_request() {
+            step.next = stored.attempt;
+            step.alarm = None;
+        }
+        return Ok(Followed::default());
+    }
+    let heard: Vec<Heard> = refunds
+        .iter()
+        .map(|row| heard(row, event, evidence))
+        .collect();
+    let (attempt, next) = payment::refund::follow(step.next, &known, &heard);
+    step.next = attempt;
+    let now = evidence.at;
+    let ended = save_changed(db, &refunds, &next, &evidence.told, now).await?;
+    let is_new = |(was, is): (&Refund, &Refund)| {
+        was.status == RefundStatus::Waiting && is.status == RefundStatus::Asked
+    };
+    let begun = known.iter().zip(&next).any(is_new);
+    Ok(Followed { ended, begun })
+}
+
+/// Whether refunds may have to follow an event: the attempt had a charge that people may ask for.
+const fn concerns_refunds(stored: &AttemptRecord, event: Event) -> bool {
+    let charged = matches!(
+        stored.attempt.status,
+        AttemptStatus::Approved
+            | AttemptStatus::PartiallyCanceled
+            | AttemptStatus::CancelRequested
+            | AttemptStatus::Canceled
+    );
+    let word = matches!(
+        event,
+        Event::Found(Finding::Charged { .. }, _) | Event::CancelRefused
+    );
+    charged && word
+}
+
+fn answers_present_call(refunds: &[RefundRow], evidence: &Evidence) -> bool {
+    let Some(call) = evidence.refunds.answers else {
+        return false;
+    };
+    refunds
+        .iter()
+        .any(|row| row.call() == call && row.refund.status == RefundStatus::Asked)
+}
+
+/// What a word says of one refund.
+fn heard(row: &RefundRow, event: Event, evidence: &Evidence) -> Heard {
+    let word = &evidence.refunds;
+    let answered = word.answers.is_some_and(|call| call.refund == row.id);
+    if event == Event::CancelRefused {
+        return if answered {
+            Heard::Refused
+        } else {
+            Heard::Nothing
+        };
+    }
+    // Whichever of its keys an answer was for, done is done.
+    if answered {
+        return Heard::Done;
+    }
+    match &word.listed {
+        Some(reasons) if reasons.contains(&row.gateway_reason()) => Heard::Done,
+        Some(_) => Heard::NotListed,
+        None => Heard::Nothing,
+    }
+}
+
+/// Stores the refunds that changed; returns those that came to their end.
+async fn save_changed<C: Sql>(
+    db: &mut C,
+    rows: &[RefundRow],
+    next: &[Refund],
+    told: &str,
+    at: EpochMs,
+) -> Result<Vec<RefundRow>, StoreError> {
+    let changed = rows
+        .iter()
+        .zip(next)
+        .filter(|(row, next)| row.refund != **next);
+    // Those that end first: only one may be under way.
+    let (ends, others): (Vec<_>, Vec<_>) = changed.partition(|(_, next)| !next.status.is_open());
+    let mut ended = Vec::new();
+    for (row, next) in ends.iter().chain(&others) {
+        let is_end = !next.status.is_open();
+        let now = RefundRow {
+            refund: **next,
+            told: if is_end {
+                told.to_owned()
+            } else {
+                row.told.clone()
+            },
+            ended_at: is_end.then_some(at),
+            ..(*row).clone()
+        };
+        save(db, &now).await?;
+        if is_end {
+            ended.push(now);
+        }
+    }
+    Ok(ended)
+}
+
+async fn save<C: Sql>(db: &mut C, row: &RefundRow) -> Result<(), StoreError> {
+    let sql = "-- save_refund\nUPDATE refunds SET state = $2, amount_won = $3, lock_won = $4, keys = $5, told = $6, \
+               ended_at = $7 WHERE id = $1";
+    let values = values![
+        row.id.0,
+        row.refund.status.as_str(),
+        row.refund.amount.get(),
+        row.refund.lock.get(),
+        row.refund.keys,
+        row.told.as_str(),
+        row.ended_at,
+    ];
+    db.execute("storing a refund", sql, values).await?;
+    Ok(())
+}
+
+/// Gives a refund a new key under what is left, if `call` is its present one.
+pub(super) async fn renew_key<D: Engine>(
+    mut tx: Tx<D>,
+    call: RefundCall,
+    told: &str,
+) -> Result<bool, StoreError> {
+    let db = &mut *tx;
+    let missing = || corrupt("refund to renew");
+    let found = refund(db, call.refund).await?.ok_or_else(missing)?;
+    db.lock(Lock::Order(&found.order_id)).await?;
+    db.lock(Lock::Attempts(&found.order_id)).await?;
+    let now = refund(db, call.refund).await?.ok_or_else(missing)?;
+    if now.call() != call || now.refund.status != RefundStatus::Asked {
+        return Ok(false);
+    }
+    let attempt = rows::attempt(db, now.attempt).await?.ok_or_else(missing)?;
+    let renewed = RefundRow {
+        refund: Refund {
+            keys: call.keys.saturating_add(1),
+            lock: attempt.attempt.balance(),
+            ..now.refund
+        },
+        told: told.to_owned(),
+        ..now
+    };
+    save(db, &renewed).await?;
+    commit::<D>(tx, "renewing a refund's key").await?;
+    Ok(true)
+}
