@@ -45,6 +45,8 @@ enum Command {
     Run(Run),
     /// An open-loop run: shoppers arrive at a fixed rate, whatever the server does, and behave as the page does
     Load(load::Options),
+    /// The whole system in one thread under virtual time, with faults drawn from seeds
+    Simulate(simulation::Options),
     /// Waiting shoppers that poll; started by the experiment `waiting`
     #[command(hide = true)]
     Pollers(pollers::Options),
@@ -78,6 +80,15 @@ async fn main() -> anyhow::Result<ExitCode> {
         .map_err(|_| anyhow::anyhow!("a TLS provider is installed already"))?;
     match Cli::parse().command {
         Command::List => print!("{}", list()),
+        Command::Simulate(options) => {
+            // Each run has a runtime of its own, and those cannot be nested.
+            let good = tokio::task::spawn_blocking(move || simulation::command(&options)).await??;
+            return Ok(if good {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            });
+        }
         Command::Run(options) => return run(options).await,
         Command::Load(options) => println!(
             "{}",

@@ -147,6 +147,8 @@ pub async fn run(app: Arc<App>) {
             ),
         }
         tokio::select! {
+            // In this order, so that a simulated run repeats exactly.
+            biased;
             () = app.stopping.cancelled() => {}
             () = tokio::time::sleep(STEP.to_duration()) => {}
         }

@@ -1,8 +1,11 @@
 //! The only place that reads a clock: monotonic for deadlines, wall time for what is stored.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+#[cfg(feature = "simulation")]
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use payment::time::Millis;
+use tokio::time::Instant;
 
 /// A moment of wall time, in milliseconds since 1970 (UTC).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -38,6 +41,9 @@ impl EpochMs {
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     start: Instant,
+    /// Under virtual time: the wall time at the start, and how far a node's wall clock is off.
+    #[cfg(feature = "simulation")]
+    wall: Option<(EpochMs, &'static AtomicI64)>,
 }
 
 impl Clock {
@@ -50,6 +56,19 @@ impl Clock {
     pub fn new() -> Self {
         Self {
             start: Instant::now(),
+            #[cfg(feature = "simulation")]
+            wall: None,
+        }
+    }
+
+    /// Starts the clocks of a simulated node: wall time is `wall` now and goes with the runtime's virtual time, off by
+    /// `skew` ms.
+    #[cfg(feature = "simulation")]
+    #[must_use]
+    pub fn simulated(wall: EpochMs, skew: &'static AtomicI64) -> Self {
+        Self {
+            start: Instant::now(),
+            wall: Some((wall, skew)),
         }
     }
 
@@ -62,6 +81,11 @@ impl Clock {
     /// Wall time; may step.
     #[must_use]
     pub fn epoch(&self) -> EpochMs {
+        #[cfg(feature = "simulation")]
+        if let Some((wall, skew)) = self.wall {
+            let true_time = wall.plus(self.now());
+            return EpochMs(true_time.0.saturating_add(skew.load(Ordering::Relaxed)));
+        }
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();

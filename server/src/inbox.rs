@@ -44,6 +44,8 @@ pub async fn run(app: Arc<App>) {
             ),
         }
         tokio::select! {
+            // In this order, so that a simulated run repeats exactly.
+            biased;
             () = app.stopping.cancelled() => {}
             () = app.inbox.notified() => {}
             () = tokio::time::sleep(TICK.to_duration()) => {}

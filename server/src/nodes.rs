@@ -55,6 +55,8 @@ async fn divide(app: &App) {
             Err(_) => tracing::warn!("the node's lease could not be renewed in time"),
         }
         tokio::select! {
+            // In this order, so that a simulated run repeats exactly.
+            biased;
             () = tokio::time::sleep(BEAT.to_duration()) => {}
             // The server has stopped and all its calls have ended: the others may have its share at once. Until then a
             // stopping node keeps it.

@@ -5,9 +5,33 @@ use std::fmt::Write as _;
 use payment::id::{AttemptReference, IdempotencyKey, OrderId};
 use rand::RngCore as _;
 
+#[cfg(feature = "simulation")]
+thread_local! {
+    static SEEDED: std::cell::RefCell<Option<rand::rngs::StdRng>> =
+        const { std::cell::RefCell::new(None) };
+}
+
+/// From now on everything random on this thread follows from a seed.
+#[cfg(feature = "simulation")]
+pub fn seed_thread(seed: u64) {
+    use rand::SeedableRng as _;
+    SEEDED.set(Some(rand::rngs::StdRng::seed_from_u64(seed)));
+}
+
+fn fill(bytes: &mut [u8]) {
+    #[cfg(feature = "simulation")]
+    if SEEDED
+        .with_borrow_mut(|seeded| seeded.as_mut().map(|rng| rng.fill_bytes(bytes)))
+        .is_some()
+    {
+        return;
+    }
+    rand::rng().fill_bytes(bytes);
+}
+
 fn hex<const N: usize>() -> String {
     let mut bytes = [0_u8; N];
-    rand::rng().fill_bytes(&mut bytes);
+    fill(&mut bytes);
     bytes
         .iter()
         .fold(String::with_capacity(2 * N), |mut text, byte| {
@@ -49,5 +73,7 @@ pub fn request_id() -> String {
 /// A uniform random number, for jitter.
 #[must_use]
 pub fn jitter() -> u32 {
-    rand::rng().next_u32()
+    let mut bytes = [0_u8; 4];
+    fill(&mut bytes);
+    u32::from_ne_bytes(bytes)
 }

@@ -82,6 +82,8 @@ pub async fn run(app: Arc<App>) {
         }
         let pause = pause(&app).await.to_duration();
         tokio::select! {
+            // In this order, so that a simulated run repeats exactly.
+            biased;
             () = app.stopping.cancelled() => {}
             () = app.recovery.notified() => {}
             () = tokio::time::sleep(pause) => {}

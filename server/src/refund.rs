@@ -163,6 +163,7 @@ async fn work_on(app: &Arc<App>, id: AttemptId) -> Result<(), StoreError> {
         }
         let leased = AttemptRecord {
             ask_at: Some(lease),
+            looks: attempt.looks.saturating_add(1),
             ..attempt
         };
         resolve::look(app, &line, &leased).await?;
@@ -193,6 +194,8 @@ async fn wait_for_end(
             return answer;
         }
         tokio::select! {
+            // In this order, so that a simulated run repeats exactly.
+            biased;
             _ = &mut over, if working => working = false,
             () = tokio::time::sleep(pause.min(left).to_duration()) => {
                 pause = pause.times(2).min(LONGEST_PAUSE);

@@ -121,3 +121,28 @@ async fn a_database_that_is_not_there_is_said_without_its_password() {
     let told = format!("{error} {error:?}");
     assert!(!told.contains("hunter2"), "{told}");
 }
+
+/// PostgreSQL numbers transactions as they begin and commits them in any order.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_commits_late_is_not_skipped() {
+    let db = Db::postgres().await;
+    let (late, early) = (
+        db.order("ord_1", "mug", 1).await,
+        db.order("ord_2", "mug", 1).await,
+    );
+    let start = db.store.end_of_changes().await.unwrap();
+    let mut other = beside(&db.url).await;
+    let mut tx = other.begin().await.unwrap();
+    sqlx::query("UPDATE orders SET lapsed_at = 1 WHERE id = 'ord_1'")
+        .execute(&mut *tx)
+        .await
+        .unwrap();
+    // What others do meanwhile is told at once, however long the first one takes.
+    db.open_attempt(&early).await;
+    let (changed, between) = db.store.changes_after(&start).await.unwrap();
+    assert_eq!(changed, [early]);
+    tx.commit().await.unwrap();
+    let (changed, end) = db.store.changes_after(&between).await.unwrap();
+    assert_eq!(changed, [late]);
+    assert_eq!(db.store.changes_after(&end).await.unwrap().0, []);
+}

@@ -1,4 +1,5 @@
-//! What every store must do, told once and run on each of them.
+//! What every store must do, told once and run on each of them: here on both databases, and with the feature `in-memory`,
+//! which is the crate `simulation`'s, on the store that the simulated nodes share.
 
 #![expect(
     clippy::unwrap_used,
@@ -15,26 +16,27 @@ use payment::id::{
 use payment::money::{Money, Won};
 use payment::time::Millis;
 use server::clock::EpochMs;
-use server::config::DatabaseUrl;
-use server::store::open::{Stores, open};
 use server::store::{
     Asked, AttemptId, AttemptRecord, Claim, Claimed, Evidence, NewAttemptRow, NewOrderRow, Opened,
     OrderMade, OrderRecord, Owner, Recorded, Store,
 };
-use tempfile::TempDir;
 
 mod claims;
 mod effects;
+#[cfg(not(feature = "in-memory"))]
 mod faults;
 mod feed;
 mod kept;
 mod lapse;
 mod late;
 mod nodes;
+#[cfg(not(feature = "in-memory"))]
 mod operator;
 mod outcomes;
+#[cfg(not(feature = "in-memory"))]
 #[path = "../support/postgres.rs"]
 mod postgres;
+#[cfg(not(feature = "in-memory"))]
 #[path = "../support/postgres_server.rs"]
 mod postgres_server;
 mod refunds;
@@ -42,6 +44,7 @@ mod refunds;
 /// Runs each of the tests on each of the databases.
 macro_rules! on_both {
     ($($name:ident),* $(,)?) => {
+        #[cfg(not(feature = "in-memory"))]
         mod sqlite {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $name() {
@@ -49,10 +52,19 @@ macro_rules! on_both {
             })*
         }
 
+        #[cfg(not(feature = "in-memory"))]
         mod postgres {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $name() {
                 super::$name($crate::Db::postgres().await).await;
+            })*
+        }
+
+        #[cfg(feature = "in-memory")]
+        mod memory {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                super::$name($crate::Db::memory()).await;
             })*
         }
     };
@@ -67,38 +79,49 @@ pub(crate) const PRICE: i64 = 18_000;
 pub(crate) struct Db {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) url: String,
-    _folder: Option<TempDir>,
-    _database: Option<postgres::Database>,
+    /// What must outlive the store.
+    _kept: Box<dyn std::any::Any + Send + Sync>,
 }
 
+#[cfg(not(feature = "in-memory"))]
 impl Db {
     pub(crate) async fn sqlite() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let url = format!("sqlite://{}", folder.path().join("jari.db").display());
-        Self::open(url, Some(folder), None).await
+        Self::open(url, Box::new(folder)).await
     }
 
     pub(crate) async fn postgres() -> Self {
         let database = postgres::Database::make().await;
-        Self::open(database.url.clone(), None, Some(database)).await
+        Self::open(database.url.clone(), Box::new(database)).await
     }
 
-    async fn open(
-        url: String,
-        folder: Option<TempDir>,
-        database: Option<postgres::Database>,
-    ) -> Self {
+    async fn open(url: String, kept: Box<dyn std::any::Any + Send + Sync>) -> Self {
+        use server::config::DatabaseUrl;
+        use server::store::open::{Stores, open};
         // Patient: the tests' machines are slow, and what is refused for haste proves nothing here.
         let opened = open(&DatabaseUrl::new(&url), Millis::from_secs(20), true).await;
         let Stores { core, .. } = opened.expect("a store");
         Self {
             store: core,
             url,
-            _folder: folder,
-            _database: database,
+            _kept: kept,
         }
     }
+}
 
+#[cfg(feature = "in-memory")]
+impl Db {
+    pub(crate) fn memory() -> Self {
+        Self {
+            store: simulation::store(),
+            url: "memory".to_owned(),
+            _kept: Box::new(()),
+        }
+    }
+}
+
+impl Db {
     /// An order of a shopper called as the order.
     pub(crate) async fn order(&self, id: &str, sku: &str, quantity: u32) -> OrderId {
         let id = OrderId::parse(id).expect("an order id");

@@ -277,7 +277,8 @@ async fn save_answered<C: Sql>(db: &mut C, id: AttemptId, at: EpochMs) -> Result
 }
 
 /// The stable name of an event in the evidence.
-fn event_name(event: Event) -> &'static str {
+#[must_use]
+pub const fn event_name(event: Event) -> &'static str {
     match event {
         Event::Claimed => "claimed",
         Event::WindowClosed => "window_closed",
@@ -333,7 +334,8 @@ pub(super) async fn save_order<C: Sql>(db: &mut C, order: &OrderRecord) -> Resul
 }
 
 /// The side effects of a step, by kind and what is told of each.
-fn effects_of(
+#[must_use]
+pub fn effects_of(
     before: &Attempt,
     after: &Attempt,
     step: &Step,

@@ -1,0 +1,306 @@
+//! Refunds that people ask for, by the same rules as the databases': the wish with its reserved amount, and what each word
+//! of the gateway does to it.
+
+use payment::attempt::{AttemptStatus, Event, Finding, Step};
+use payment::id::{IdempotencyKey, OrderId};
+use payment::money::Won;
+use payment::order::OrderStatus;
+use payment::refund::{Heard, Refund, RefundStatus, begin_next, free_balance};
+use server::clock::EpochMs;
+use server::store::{
+    Asker, AttemptId, AttemptRecord, Closed, Evidence, NewRefund, OrderRecord, RefundAsked,
+    RefundCall, RefundId, RefundRow,
+};
+
+use super::Tables;
+
+/// A refund with its asker's own key.
+#[derive(Debug, Clone)]
+pub(crate) struct Refunded {
+    client_key: IdempotencyKey,
+    pub(crate) row: RefundRow,
+}
+
+/// What a word did to the refunds of its attempt.
+#[derive(Default)]
+pub(super) struct Followed {
+    pub(super) ended: Vec<RefundRow>,
+    /// Whether the next one has begun.
+    pub(super) begun: bool,
+}
+
+impl Tables {
+    pub(crate) fn refund(&self, id: RefundId) -> Option<&RefundRow> {
+        let index = usize::try_from(id.0 - 1).ok()?;
+        self.refunds.get(index).map(|refund| &refund.row)
+    }
+
+    pub(crate) fn refunds_of(&self, order: &OrderId) -> Vec<RefundRow> {
+        let rows = self.refunds.iter().map(|refund| &refund.row);
+        rows.filter(|row| row.order_id == *order).cloned().collect()
+    }
+
+    fn refunds_of_attempt(&self, attempt: AttemptId) -> Vec<RefundRow> {
+        let rows = self.refunds.iter().map(|refund| &refund.row);
+        rows.filter(|row| row.attempt == attempt).cloned().collect()
+    }
+
+    pub(crate) fn refund_under_way(&self, attempt: AttemptId) -> Option<RefundRow> {
+        let rows = self.refunds_of_attempt(attempt).into_iter();
+        rows.rev()
+            .find(|row| row.refund.status == RefundStatus::Asked)
+    }
+
+    /// The refunds whose result is still to come.
+    pub(crate) fn open_refunds(&self) -> impl Iterator<Item = &RefundRow> {
+        let rows = self.refunds.iter().map(|refund| &refund.row);
+        rows.filter(|row| row.refund.status.is_open())
+    }
+
+    /// Stores a wish, its amount reserved, and begins it if none of the same charge is under way.
+    pub(crate) fn ask_refund(&mut self, new: NewRefund) -> RefundAsked {
+        let order = self.order(&new.order_id);
+        let Some(order) = order.filter(|order| may_ask(order, &new.asker)) else {
+            return RefundAsked::Closed(Closed::NotFound);
+        };
+        let same_wish = |refund: &&Refunded| {
+            refund.row.order_id == new.order_id && refund.client_key == new.client_key
+        };
+        if let Some(before) = self.refunds.iter().find(same_wish) {
+            let row = &before.row;
+            return if row.asked == new.amount && row.reason == new.reason {
+                RefundAsked::Repeated(Box::new(order), Box::new(row.clone()))
+            } else {
+                RefundAsked::KeyReused
+            };
+        }
+        let mut attempts = order.attempts.iter();
+        let paying = attempts.find(|record| record.attempt.counts_as_paid());
+        let Some(paying) = paying.cloned() else {
+            return nothing_to_give_back(&order);
+        };
+        match reserve(&paying, &self.refunds_of_attempt(paying.id), &new) {
+            Ok(amount) => self.begin_refund(&paying, new, amount),
+            Err(refusal) => refusal,
+        }
+    }
+
+    fn begin_refund(&mut self, paying: &AttemptRecord, new: NewRefund, amount: Won) -> RefundAsked {
+        let id = RefundId(i64::try_from(self.refunds.len()).unwrap_or(i64::MAX) + 1);
+        let row = RefundRow {
+            id,
+            order_id: new.order_id.clone(),
+            attempt: paying.id,
+            asked: new.amount,
+            reason: new.reason,
+            reference: new.reference,
+            refund: Refund {
+                status: RefundStatus::Waiting,
+                amount,
+                whole: new.amount.is_none(),
+                lock: Won::ZERO,
+                keys: 1,
+            },
+            told: String::new(),
+            created_at: new.at,
+            ended_at: None,
+        };
+        let told = format!("{} {amount}", row.reference);
+        self.refunds.push(Refunded {
+            client_key: new.client_key,
+            row,
+        });
+        let rows = self.refunds_of_attempt(paying.id);
+        let known = rows.iter().map(|row| row.refund).collect();
+        let (attempt, next) = begin_next(paying.attempt, known);
+        if attempt != paying.attempt {
+            self.save_attempt(paying.id, attempt, new.at, None);
+            self.make_due(paying.id, new.at);
+        }
+        self.save_refunds(&rows, &next, "", new.at);
+        let evidence = Evidence {
+            told,
+            ..Evidence::plain(new.asker.as_str(), new.at)
+        };
+        self.tell(paying.id, "cancel_asked", &evidence);
+        self.save_order(&new.order_id);
+        match (self.order(&new.order_id), self.refund(id)) {
+            (Some(order), Some(row)) => {
+                RefundAsked::Reserved(Box::new(order), Box::new(row.clone()))
+            }
+            _ => RefundAsked::Closed(Closed::NotFound),
+        }
+    }
+
+    /// The refund that has just begun is its attempt's next question.
+    pub(super) fn make_due(&mut self, attempt: AttemptId, now: EpochMs) {
+        if let Some(record) = self.attempt_mut(attempt) {
+            record.ask_at = Some(now);
+            record.asks = 0;
+        }
+    }
+
+    /// Lets the refunds of an attempt follow what was learned: `step` is changed where one ends or begins.
+    pub(super) fn follow(
+        &mut self,
+        stored: &AttemptRecord,
+        (event, step): (Event, &mut Step),
+        evidence: &Evidence,
+    ) -> Followed {
+        if !concerns_refunds(stored, event) {
+            return Followed::default();
+        }
+        let rows = self.refunds_of_attempt(stored.id);
+        let known: Vec<Refund> = rows.iter().map(|row| row.refund).collect();
+        if event == Event::CancelRefused && !answers_present_call(&rows, evidence) {
+            if stored.attempt.cancels_on_request() {
+                step.next = stored.attempt;
+                step.alarm = None;
+            }
+            return Followed::default();
+        }
+        let heard: Vec<Heard> = rows.iter().map(|row| heard(row, event, evidence)).collect();
+        let (attempt, next) = payment::refund::follow(step.next, &known, &heard);
+        step.next = attempt;
+        let ended = self.save_refunds(&rows, &next, &evidence.told, evidence.at);
+        let is_new = |(was, is): (&Refund, &Refund)| {
+            was.status == RefundStatus::Waiting && is.status == RefundStatus::Asked
+        };
+        let begun = known.iter().zip(&next).any(is_new);
+        Followed { ended, begun }
+    }
+
+    /// Stores the refunds that changed; returns those that came to their end.
+    fn save_refunds(
+        &mut self,
+        rows: &[RefundRow],
+        next: &[Refund],
+        told: &str,
+        at: EpochMs,
+    ) -> Vec<RefundRow> {
+        let mut ended = Vec::new();
+        for (row, next) in rows.iter().zip(next) {
+            let index = usize::try_from(row.id.0 - 1).unwrap_or(usize::MAX);
+            let Some(stored) = self.refunds.get_mut(index) else {
+                continue;
+            };
+            if stored.row.refund == *next {
+                continue;
+            }
+            stored.row.refund = *next;
+            if !next.status.is_open() {
+                told.clone_into(&mut stored.row.told);
+                stored.row.ended_at = Some(at);
+                ended.push(stored.row.clone());
+            }
+        }
+        ended
+    }
+
+    /// Gives a refund a new key under what is left, if `call` is its present one.
+    pub(crate) fn renew_refund_key(&mut self, call: RefundCall, told: &str) -> bool {
+        let Some(now) = self.refund(call.refund) else {
+            return false;
+        };
+        if now.call() != call || now.refund.status != RefundStatus::Asked {
+            return false;
+        }
+        let Some(lock) = self
+            .attempt(now.attempt)
+            .map(|record| record.attempt.balance())
+        else {
+            return false;
+        };
+        let index = usize::try_from(call.refund.0 - 1).unwrap_or(usize::MAX);
+        let Some(stored) = self.refunds.get_mut(index) else {
+            return false;
+        };
+        stored.row.refund.keys = call.keys.saturating_add(1);
+        stored.row.refund.lock = lock;
+        told.clone_into(&mut stored.row.told);
+        true
+    }
+}
+
+fn may_ask(order: &OrderRecord, asker: &Asker) -> bool {
+    match asker {
+        Asker::Operator => true,
+        Asker::Shopper(owner, _) => order.owner == *owner,
+    }
+}
+
+fn nothing_to_give_back(order: &OrderRecord) -> RefundAsked {
+    let moves =
+        |record: &AttemptRecord| record.attempt.status.is_open() || record.attempt.holds_money();
+    if order.attempts.iter().any(moves) {
+        return RefundAsked::Closed(Closed::InProgress);
+    }
+    match order.status() {
+        OrderStatus::Canceled => RefundAsked::Closed(Closed::Canceled),
+        OrderStatus::Expired => RefundAsked::Closed(Closed::Expired),
+        OrderStatus::Pending | OrderStatus::Paid | OrderStatus::PartiallyCanceled => {
+            RefundAsked::ExceedsBalance
+        }
+    }
+}
+
+/// How much a wish may have of what is neither given back nor held by another one.
+fn reserve(
+    paying: &AttemptRecord,
+    rows: &[RefundRow],
+    new: &NewRefund,
+) -> Result<Won, RefundAsked> {
+    let known: Vec<Refund> = rows.iter().map(|row| row.refund).collect();
+    let free = free_balance(&paying.attempt, &known);
+    let is_shopper = matches!(new.asker, Asker::Shopper(..));
+    if let Asker::Shopper(_, cut_off) = &new.asker {
+        let confirmed = paying.claimed_at.unwrap_or(EpochMs(0));
+        if new.at.since(confirmed) >= *cut_off {
+            return Err(RefundAsked::TooLate);
+        }
+    }
+    let amount = new.amount.unwrap_or(free);
+    if amount == Won::ZERO || amount > free {
+        Err(RefundAsked::ExceedsBalance)
+    } else if amount < free && is_shopper {
+        Err(RefundAsked::OnlyWhole)
+    } else {
+        Ok(amount)
+    }
+}
+
+const fn concerns_refunds(stored: &AttemptRecord, event: Event) -> bool {
+    let charged = matches!(
+        stored.attempt.status,
+        AttemptStatus::Approved
+            | AttemptStatus::PartiallyCanceled
+            | AttemptStatus::CancelRequested
+            | AttemptStatus::Canceled
+    );
+    let word = matches!(
+        event,
+        Event::Found(Finding::Charged { .. }, _) | Event::CancelRefused
+    );
+    charged && word
+}
+
+fn answers_present_call(rows: &[RefundRow], evidence: &Evidence) -> bool {
+    evidence.refunds.answers.is_some_and(|call| {
+        rows.iter()
+            .any(|row| row.call() == call && row.refund.status == RefundStatus::Asked)
+    })
+}
+
+/// What a word says of one refund.
+fn heard(row: &RefundRow, event: Event, evidence: &Evidence) -> Heard {
+    let word = &evidence.refunds;
+    let answered = word.answers.is_some_and(|call| call.refund == row.id);
+    match &word.listed {
+        _ if event == Event::CancelRefused && answered => Heard::Refused,
+        _ if event == Event::CancelRefused => Heard::Nothing,
+        _ if answered => Heard::Done,
+        Some(reasons) if reasons.contains(&row.gateway_reason()) => Heard::Done,
+        Some(_) => Heard::NotListed,
+        None => Heard::Nothing,
+    }
+}
