@@ -310,6 +310,19 @@ impl Node {
         }
     }
 
+    /// Waits until this process may send confirms.
+    pub(crate) async fn until_some_places(&self) {
+        let started = Instant::now();
+        while self
+            .metric("pg_places{gateway=\"toss\",operation=\"confirm\"}")
+            .await
+            < 3.0
+        {
+            assert!(started.elapsed() < PATIENCE, "no share comes");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Waits until one lost answer was decided about like this.
     pub(crate) async fn until_decided(&self, decision: &str) {
         let metric = format!("pg_resend_total{{gateway=\"toss\",decision=\"{decision}\"}}");
