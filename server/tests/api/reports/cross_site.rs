@@ -61,6 +61,8 @@ async fn buttons(shop: &Shop, order: &Order) -> Vec<(String, String)> {
         of("/dev/scenario", "preset=down"),
         of("/api/orders", "sku=mug&quantity=1"),
         of(&format!("/api/orders/{}/attempts", order.id), ""),
+        of(&format!("/api/orders/{}/cancel", order.id), "reason=mine"),
+        of(&format!("/orders/{}", order.id), "key=k-1&reason=mine"),
         of("/api/payments/confirm", &payment),
     ]
 }

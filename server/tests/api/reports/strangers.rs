@@ -100,6 +100,12 @@ fn questions(
             "attempt",
             shop.post(&format!("{api}/attempts")).json(&json!({})),
         ),
+        (
+            "cancel",
+            shop.post(&format!("{api}/cancel"))
+                .header("idempotency-key", "stranger")
+                .json(&json!({"reason": "mine"})),
+        ),
         ("confirm", shop.post("/api/payments/confirm").json(&payment)),
         (
             "confirm with a deadline",
@@ -113,6 +119,13 @@ fn questions(
         ("return page", page(&format!("{back}{query}"))),
         ("pay form", posted(&checkout, String::new())),
         ("confirm form", posted(&back, form)),
+        (
+            "cancel form",
+            posted(
+                &format!("/orders/{}", order.id),
+                "key=stranger&reason=mine".to_owned(),
+            ),
+        ),
         ("history", page("/orders")),
     ];
     all.into_iter()
