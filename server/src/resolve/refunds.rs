@@ -9,7 +9,7 @@ use payment::time::Millis;
 use super::{Look, Looked, record, warn_if_alarming};
 use crate::app::{App, Line};
 use crate::confirm::told_text;
-use crate::gateway::{CancelCall, CancelOutcome, Told};
+use crate::gateway::{CancelCall, CancelOutcome, InquiryOutcome, Told};
 use crate::store::{Asked, AttemptRecord, Recorded, RefundCall, RefundRow, StoreError};
 
 /// How long a refund waits for one of the few places for cancels; then it is looked at again later.
@@ -69,15 +69,48 @@ pub(super) async fn carry_out(
         }
         CancelOutcome::Refused(told) => {
             warn_if_alarming(&attempt, &told);
-            let event = Event::CancelRefused;
-            let recorded =
-                record_until_landed(app, &attempt, event, asked, (&told, refund.call())).await?;
-            Ok(Looked {
-                look: Look::Refused,
-                row: recorded.after,
-            })
+            refused(app, line, attempt, asked, (&told, refund.call())).await
         }
     }
+}
+
+/// A refusal speaks of its own call only. An earlier one, of a process that died before it heard the answer, may have been
+/// carried out: the gateway is asked, and only what it does not list then is refused.
+async fn refused(
+    app: &Arc<App>,
+    line: &Line,
+    attempt: AttemptRecord,
+    asked: &Asked,
+    (told, call): (&Told, RefundCall),
+) -> Result<Looked, StoreError> {
+    let inquiry = line
+        .gateway
+        .inquire(Some(&asked.payment_key), &attempt.gateway_order_id)
+        .await;
+    let InquiryOutcome::Found(finding, listed) = inquiry else {
+        // Nobody knows yet; the next look asks before it calls again.
+        return Ok(Looked {
+            look: Look::NotYet,
+            row: attempt,
+        });
+    };
+    warn_if_alarming(&attempt, &listed);
+    let event = Event::Found(finding, Source::Inquiry);
+    let recorded = record(app, &attempt, event, ("inquiry", asked), (&listed, None)).await?;
+    let under_way = app.store.refund_under_way(attempt.id).await?;
+    if under_way.is_none_or(|refund| refund.call() != call) {
+        return Ok(Looked {
+            look: Look::Resolved,
+            row: recorded.after,
+        });
+    }
+    let asked = asked.holding(&recorded);
+    let event = Event::CancelRefused;
+    let recorded = record_until_landed(app, &recorded.after, event, &asked, (told, call)).await?;
+    Ok(Looked {
+        look: Look::Refused,
+        row: recorded.after,
+    })
 }
 
 /// The same bytes for the same key: all that the call says is fixed with it.

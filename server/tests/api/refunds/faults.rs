@@ -112,6 +112,36 @@ async fn a_refund_that_the_gateway_refuses_for_good_is_told_and_not_repeated() {
 }
 
 #[tokio::test]
+async fn a_refusal_after_a_call_that_nobody_heard_the_answer_of_is_asked_about_first() {
+    let mut shop = Shop::with(&[OPERATOR, SHORT[0], SHORT[1], SOON[0], SOON[1]]).await;
+    let (order, _) = paid(&shop, "mug").await;
+    let hang = json!({"hang": {"when": "after", "ms": 60_000}, "webhooks": {"drop": 1.0}});
+    shop.set(of_cancels(hang)).await;
+    let request = shop
+        .post(&format!("/api/orders/{}/cancel", order.id))
+        .bearer_auth(TOKEN)
+        .header("Idempotency-Key", "k1")
+        .json(&json!({"reason": "sent back", "amount": 3_000}));
+    let running = tokio::spawn(async move { request.send().await.is_ok() });
+    shop.until_ledger(|ledger| ledger.orders[&order.id].canceled_won == 3_000)
+        .await;
+    shop.kill();
+    let _ = running.await;
+    // The gateway's memory of keys has not come as far as its books.
+    let error =
+        json!({"error": {"status": 403, "code": "NOT_CANCELABLE_PAYMENT"}, "idempotency": "off"});
+    shop.set(of_cancels(error)).await;
+    shop.restart().await;
+    shop.until_ledger(|ledger| ledger.calls.cancel.received >= 2)
+        .await;
+    // The second call was refused, and the first had been carried out.
+    let end = end_of(&shop, &order, "k1", Some(3_000)).await;
+    assert_eq!(end.status, 200, "{:?}", end.body);
+    assert_eq!(canceled_won(&shop, &order), 3_000);
+    shop.end_balanced().await;
+}
+
+#[tokio::test]
 async fn a_server_killed_at_any_moment_of_a_refund_refunds_once() {
     let mut shop = Shop::with(&[OPERATOR, SHORT[0], SHORT[1], SOON[0], SOON[1]]).await;
     shop.set(of_cancels(json!({"delayMs": 60}))).await;

@@ -107,6 +107,7 @@ async fn so_it_is_when_the_proxy_sends_it_to_another_node() {
     let other = shop.another_node().await;
     let places = "pg_places{gateway=\"toss\",operation=\"confirm\"}";
     shop.until_metric(places, 20.0).await;
+    other.until_metric(places, 20.0).await;
     resend_everywhere(&shop, &other).await;
     shop.end().await;
 }
@@ -117,6 +118,7 @@ async fn the_same_bytes_at_the_same_moment_on_two_nodes_are_one_payment() {
     let other = shop.another_node().await;
     let places = "pg_places{gateway=\"toss\",operation=\"confirm\"}";
     shop.until_metric(places, 20.0).await;
+    other.until_metric(places, 20.0).await;
     for _ in 0..5 {
         shop.pg.reset_ledger();
         shop.set(json!({"delayMs": 100})).await;
@@ -186,6 +188,7 @@ async fn webhooks_polls_pages_and_recovery_at_one_moment_on_two_nodes_are_one_tr
     let other = shop.another_node().await;
     let places = "pg_places{gateway=\"toss\",operation=\"confirm\"}";
     shop.until_metric(places, 20.0).await;
+    other.until_metric(places, 20.0).await;
     shop.set(json!({"loss": {"when": "after"}, "webhooks": {"drop": 1.0}}))
         .await;
     let order = shop.order("mug", 1).await;
