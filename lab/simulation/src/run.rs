@@ -13,7 +13,8 @@ use tokio::task::JoinHandle;
 
 use crate::bug::Bug;
 use crate::fault::{Counts, Fault};
-use crate::ledger::Way;
+use crate::ledger::{Ledger, Way};
+use crate::tables::Tables;
 use crate::world::{World, lock};
 use crate::{bank, gateway, hooks, nodes, shopper};
 
@@ -265,6 +266,28 @@ fn compare_books(world: &World) {
             }
         }
     }
+    compare_refunds(world, &tables, &ledger);
+    for record in &tables.attempts {
+        let idem = record
+            .idempotency_key
+            .as_ref()
+            .map_or("-", |key| key.as_str());
+        let not_sent = record.attempt.status == AttemptStatus::Failed
+            && record.attempt.reach == payment::reach::Reach::NotSent;
+        if not_sent && ledger.was_sent(idem) {
+            world.wrong(format_args!("{idem} is not_sent, but the gateway has it"));
+        }
+    }
+    let mut stored = std::collections::BTreeSet::new();
+    for webhook in tables.webhooks.values() {
+        if webhook.transmission.is_some() && !stored.insert(&webhook.transmission) {
+            world.wrong(format_args!("{:?} is stored twice", webhook.transmission));
+        }
+    }
+}
+
+/// A refund is done exactly when the gateway carried it out, and each side effect is ended once.
+fn compare_refunds(world: &World, tables: &Tables, ledger: &Ledger) {
     for refund in &tables.refunds {
         let row = &refund.row;
         let key = tables
@@ -286,23 +309,6 @@ fn compare_books(world: &World) {
     for row in &tables.outbox {
         if row.ended != 1 || !tables.is_notified(&row.key) {
             world.wrong(format_args!("{} was ended {} times", row.key, row.ended));
-        }
-    }
-    for record in &tables.attempts {
-        let idem = record
-            .idempotency_key
-            .as_ref()
-            .map_or("-", |key| key.as_str());
-        let not_sent = record.attempt.status == AttemptStatus::Failed
-            && record.attempt.reach == payment::reach::Reach::NotSent;
-        if not_sent && ledger.was_sent(idem) {
-            world.wrong(format_args!("{idem} is not_sent, but the gateway has it"));
-        }
-    }
-    let mut stored = std::collections::BTreeSet::new();
-    for webhook in tables.webhooks.values() {
-        if webhook.transmission.is_some() && !stored.insert(&webhook.transmission) {
-            world.wrong(format_args!("{:?} is stored twice", webhook.transmission));
         }
     }
 }
