@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use payment::attempt::{Event, Source};
+use payment::attempt::{Event, Finding, Source};
 use payment::time::Millis;
 
 use super::{Look, Looked, record, warn_if_alarming};
@@ -87,8 +87,8 @@ async fn refused(
         .gateway
         .inquire(Some(&asked.payment_key), &attempt.gateway_order_id)
         .await;
-    let InquiryOutcome::Found(finding, listed) = inquiry else {
-        // Nobody knows yet; the next look asks before it calls again.
+    let InquiryOutcome::Found(finding @ Finding::Charged { .. }, listed) = inquiry else {
+        // Nobody knows yet, also where the gateway cannot see the payment; the next look asks before it calls again.
         return Ok(Looked {
             look: Look::NotYet,
             row: attempt,
