@@ -21,6 +21,7 @@ pub mod effects;
 pub mod open;
 pub mod postgres;
 mod refunds;
+pub mod rules;
 pub mod sql;
 pub mod sqlite;
 

@@ -9,6 +9,7 @@ use payment::id::{GatewayName, OrderId, PaymentKey};
 use payment::money::Won;
 use payment::order::OrderStatus;
 use server::clock::EpochMs;
+use server::store::rules::records::{next_look, unknown_since};
 use server::store::{AttemptId, AttemptRecord, Census, Evidence, OrderRecord, Owner};
 
 mod changes;
@@ -147,17 +148,11 @@ impl Tables {
         let Some(stored) = self.attempt_mut(id) else {
             return;
         };
-        let moved = next.status != stored.attempt.status;
-        let hint = stored.ask_at.filter(|at| Some(*at) != own_lease);
-        if moved {
-            stored.ask_at = [records::ask_at(&next, now), hint]
-                .into_iter()
-                .flatten()
-                .min();
+        if next.status != stored.attempt.status {
             stored.asks = 0;
         }
-        stored.unknown_since =
-            (next.status == AttemptStatus::Unknown).then(|| stored.unknown_since.unwrap_or(now));
+        stored.ask_at = next_look(stored, &next, now, own_lease);
+        stored.unknown_since = unknown_since(stored, &next, now);
         stored.attempt = next;
         let order = stored.order_id.clone();
         self.changed(&order);

@@ -34,8 +34,6 @@ mod stock;
 mod waiting;
 mod webhooks;
 
-pub use record::{effects_of, event_name};
-
 /// How many connections of one purpose read at once: more would only take turns on the same disk.
 const READERS: u32 = 4;
 

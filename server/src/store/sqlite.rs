@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
+use std::time::Duration;
 
 use payment::time::Millis;
 use sqlx::sqlite::{
@@ -24,14 +25,7 @@ impl SqlStore<Sqlite> {
     /// [`StoreError`] when the file cannot be opened or migrated.
     pub async fn open(url: &str, database_wait: Millis) -> Result<Self, StoreError> {
         let wait = database_wait.to_duration();
-        let options = SqliteConnectOptions::from_str(url)
-            .map_err(|error| fault("reading DATABASE_URL", error))?
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            // With less a committed payment can vanish when the power fails.
-            .synchronous(SqliteSynchronous::Full)
-            .foreign_keys(true)
-            .busy_timeout(wait);
+        let options = options(url, wait)?.create_if_missing(true);
         let writer = pool::<Sqlite>(1, wait).connect_with(options.clone()).await;
         let writer = writer.map_err(|error| fault("opening the database", error))?;
         sqlx::migrate!("migrations/sqlite")
@@ -50,13 +44,7 @@ impl SqlStore<Sqlite> {
     pub async fn attach(url: &str, database_wait: Millis) -> Result<Self, StoreError> {
         let wait = database_wait.to_duration();
         // The server's writer is busy for a commit at most: the busy timeout takes turns with it.
-        let options = SqliteConnectOptions::from_str(url)
-            .map_err(|error| fault("reading DATABASE_URL", error))?
-            .create_if_missing(false)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .foreign_keys(true)
-            .busy_timeout(wait);
+        let options = options(url, wait)?.create_if_missing(false);
         let writer = pool::<Sqlite>(1, wait).connect_with(options.clone()).await;
         let writer = writer.map_err(|error| fault("opening the database", error))?;
         let store = Self::over(writer.clone(), writer, options, wait);
@@ -73,6 +61,18 @@ impl SqlStore<Sqlite> {
     pub async fn open_file(path: &Path, database_wait: Millis) -> Result<Self, StoreError> {
         Self::open(&format!("sqlite://{}", path.display()), database_wait).await
     }
+}
+
+/// How every connection to the file that `url` names writes.
+fn options(url: &str, wait: Duration) -> Result<SqliteConnectOptions, StoreError> {
+    let options = SqliteConnectOptions::from_str(url)
+        .map_err(|error| fault("reading DATABASE_URL", error))?
+        .journal_mode(SqliteJournalMode::Wal)
+        // With less a committed payment can vanish when the power fails.
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(wait);
+    Ok(options)
 }
 
 /// The file that an address names; `None` for a database in memory, or of another kind.

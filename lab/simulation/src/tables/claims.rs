@@ -1,115 +1,16 @@
 //! Opening and claiming attempts, by the same rules as the databases'.
 
 use payment::attempt::{Attempt, AttemptStatus, Event, Holding, LateSuccess};
-use payment::id::{GatewayName, GatewayOrderId, OrderId};
+use payment::id::{GatewayOrderId, OrderId};
 use payment::money::Money;
-use payment::order::OrderStatus;
-use payment::reach::{Reach, Reason};
-use server::clock::EpochMs;
+use server::store::rules::claims::{
+    Verdict, gateway_of, judge, next_gateway_order_id, order_closed,
+};
 use server::store::{
     AttemptId, AttemptRecord, Claim, Claimed, Closed, Evidence, NewAttemptRow, Opened, OrderRecord,
 };
 
 use super::Tables;
-
-/// Whether the order as a whole takes another attempt.
-fn order_closed(order: &OrderRecord, now: EpochMs) -> Option<Closed> {
-    let busy =
-        |record: &AttemptRecord| record.attempt.status.is_open() || record.attempt.holds_money();
-    match order.status() {
-        OrderStatus::Paid | OrderStatus::PartiallyCanceled => Some(Closed::Paid),
-        OrderStatus::Canceled => Some(Closed::Canceled),
-        OrderStatus::Expired => Some(Closed::Expired),
-        OrderStatus::Pending if order.attempts.iter().any(busy) => Some(Closed::InProgress),
-        OrderStatus::Pending if now >= order.expires_at => Some(Closed::Expired),
-        OrderStatus::Pending => None,
-    }
-}
-
-/// The gateway order id for a new payment window: the last one while nothing was sent under it, else a new one.
-fn next_gateway_order_id(order: &OrderRecord) -> GatewayOrderId {
-    let of = |id: &GatewayOrderId| {
-        let id = id.clone();
-        order
-            .attempts
-            .iter()
-            .filter(move |record| record.gateway_order_id == id)
-    };
-    if let Some(last) = order.attempts.last() {
-        let id = &last.gateway_order_id;
-        if of(id).all(|record| record.attempt.reach == Reach::NotSent) {
-            return id.clone();
-        }
-    }
-    let mut ids = (1..).map(|n| order.id.gateway_order_id(n));
-    ids.find(|id| of(id).next().is_none())
-        .unwrap_or_else(|| order.id.gateway_order_id(1))
-}
-
-/// What a claim finds before it changes anything.
-enum Verdict {
-    Answer(Claimed),
-    Take(Box<AttemptRecord>),
-    Make,
-}
-
-fn judge(order: &OrderRecord, claim: &Claim) -> Verdict {
-    if claim.amount != order.amount {
-        return Verdict::Answer(Claimed::AmountMismatch);
-    }
-    let same_key =
-        |record: &&AttemptRecord| record.payment_key.as_ref() == Some(&claim.payment_key);
-    let mut again = false;
-    for record in order.attempts.iter().rev().filter(same_key) {
-        match record.attempt.status {
-            AttemptStatus::Failed if unprocessed(&record.attempt) => {
-                if record.gateway_order_id != claim.gateway_order_id {
-                    return Verdict::Answer(Claimed::NewAttemptNeeded);
-                }
-                again = true;
-            }
-            AttemptStatus::Canceled if order.status() == OrderStatus::Canceled => {}
-            AttemptStatus::Canceled => return Verdict::Answer(Claimed::NewAttemptNeeded),
-            _ => {
-                return Verdict::Answer(Claimed::Repeated {
-                    order: Box::new(order.clone()),
-                    attempt: Box::new(record.clone()),
-                });
-            }
-        }
-    }
-    if let Some(closed) = order_closed(order, claim.at) {
-        return Verdict::Answer(Claimed::Closed(closed));
-    }
-    let under_id: Vec<&AttemptRecord> = order
-        .attempts
-        .iter()
-        .filter(|record| record.gateway_order_id == claim.gateway_order_id)
-        .collect();
-    if under_id
-        .iter()
-        .any(|record| record.attempt.reach > Reach::NotSent && !same_key(record))
-    {
-        return Verdict::Answer(Claimed::NewAttemptNeeded);
-    }
-    if let Some(ready) = under_id
-        .iter()
-        .find(|record| record.attempt.status == AttemptStatus::Ready)
-    {
-        return Verdict::Take(Box::new((*ready).clone()));
-    }
-    match under_id.last() {
-        Some(last) if last.attempt.status == AttemptStatus::Expired && !again => {
-            Verdict::Answer(Claimed::Closed(Closed::AttemptExpired))
-        }
-        _ => Verdict::Make,
-    }
-}
-
-/// Whether the gateway processed nothing of a failed attempt.
-fn unprocessed(attempt: &Attempt) -> bool {
-    attempt.reach == Reach::NotSent || attempt.reason == Some(Reason::PgRefused)
-}
 
 impl Tables {
     pub(crate) fn open_attempt(&mut self, new: NewAttemptRow) -> Opened {
@@ -183,28 +84,27 @@ impl Tables {
         let Some(order) = self.find_order(claim) else {
             return Claimed::Closed(Closed::NotFound);
         };
-        let gateway = gateway_of(&order, claim);
+        let gateway = gateway_of(&order, claim).clone();
         let key = (gateway.clone(), claim.payment_key.clone());
         if self.keys.get(&key).is_some_and(|owner| *owner != order.id) {
             return Claimed::KeyUsed;
         }
-        let verdict = judge(&order, claim);
-        let (taken, made) = match verdict {
+        let ready = match judge(&order, claim) {
             Verdict::Answer(answer) => return answer,
             Verdict::Take(ready) if ready.window_until <= claim.at => {
                 self.expire(&ready, claim.at);
                 return Claimed::Closed(Closed::AttemptExpired);
             }
-            Verdict::Take(ready) => (Some(*ready), false),
-            Verdict::Make => (None, true),
+            Verdict::Take(ready) => Some(*ready),
+            Verdict::Make => None,
         };
         // The stock first: nothing is changed where there is none.
         if !self.move_stock(&order.id, Holding::Nothing, Holding::Reserved) {
             return Claimed::OutOfStock;
         }
-        let taken = match taken {
-            Some(ready) if !made => ready,
-            _ => {
+        let taken = match ready {
+            Some(ready) => ready,
+            None => {
                 let new = NewAttemptRow {
                     order_id: order.id.clone(),
                     owner: claim.owner.clone(),
@@ -253,11 +153,4 @@ impl Tables {
             None => Claimed::Closed(Closed::NotFound),
         }
     }
-}
-
-/// The gateway of a gateway order id: its latest attempt's, else the one a new attempt would get.
-fn gateway_of(order: &OrderRecord, claim: &Claim) -> GatewayName {
-    let mut same = order.attempts.iter().rev();
-    same.find(|record| record.gateway_order_id == claim.gateway_order_id)
-        .map_or_else(|| claim.gateway.clone(), |record| record.gateway.clone())
 }

@@ -6,7 +6,7 @@ use payment::money::Won;
 use payment::time::Millis;
 use server::clock::EpochMs;
 use server::store::effects::{Effect, EffectEnd, EffectKind, EffectsWaiting, NotificationRow};
-use server::store::sql::effects_of;
+use server::store::rules::records::effects_of;
 use server::store::{AttemptId, AttemptRecord, OrderRecord};
 
 use super::Tables;

@@ -1,39 +1,17 @@
 //! Recording what was learned, by the same rules as the databases': row, stock, order status and outbox at once.
 
-use payment::attempt::{Attempt, AttemptStatus, Event, LateSuccess, Step};
+use payment::attempt::{Event, LateSuccess, Step};
 use payment::id::OrderId;
-use payment::time::Millis;
 use server::clock::EpochMs;
-use server::store::sql::event_name;
+use server::store::rules::records::{
+    REFUSED_LOOK, event_name, is_about, is_hinted, late_policy, owner_of_key, without_stock,
+};
+use server::store::rules::stock::takes_more;
 use server::store::{
     Asked, AttemptId, AttemptRecord, Evidence, EvidenceRow, OrderRecord, Recorded,
 };
 
 use super::Tables;
-use super::shelf::takes_more;
-
-const FIRST_LOOK: Millis = Millis::from_secs(1);
-const DEPOSIT_LOOK: Millis = Millis::from_secs(60);
-const REFUSED_LOOK: Millis = Millis::from_secs(600);
-
-/// When to ask next about an attempt that has just come into its state.
-pub(super) fn ask_at(next: &Attempt, now: EpochMs) -> Option<EpochMs> {
-    match next.status {
-        AttemptStatus::Failed | AttemptStatus::Expired if next.holds_money() => {
-            Some(now.plus(REFUSED_LOOK))
-        }
-        AttemptStatus::Unknown => Some(now.plus(FIRST_LOOK)),
-        AttemptStatus::Mischarged | AttemptStatus::CancelRequested => Some(now),
-        AttemptStatus::AwaitingDeposit => Some(now.plus(DEPOSIT_LOOK)),
-        AttemptStatus::Ready
-        | AttemptStatus::Approving
-        | AttemptStatus::Approved
-        | AttemptStatus::PartiallyCanceled
-        | AttemptStatus::Canceled
-        | AttemptStatus::Failed
-        | AttemptStatus::Expired => None,
-    }
-}
 
 /// One entry of the evidence.
 #[derive(Debug, Clone)]
@@ -102,14 +80,8 @@ impl Tables {
             });
         }
         let lease = evidence.asked.as_ref().map(|asked| asked.lease);
-        let hinted = stored.ask_at.is_some() && stored.ask_at != lease;
-        let others = order.attempts.iter().filter(|record| record.id != id);
-        let others: Vec<Attempt> = others.map(|record| record.attempt).collect();
-        let late = if payment::order::may_revive(&others) {
-            late
-        } else {
-            LateSuccess::Cancel
-        };
+        let hinted = is_hinted(&stored, lease);
+        let late = late_policy(&order, id, late);
         let before = stored.attempt;
         let mut step = self.take_step(&stored, event, late);
         let followed = self.follow(&stored, (event, &mut step), evidence);
@@ -157,17 +129,10 @@ impl Tables {
         asked: &Asked,
         now: EpochMs,
     ) -> bool {
-        let same = |record: &AttemptRecord| record.payment_key.as_ref() == Some(&asked.payment_key);
-        if !same(stored) || stored.claimed_at != asked.claimed_at {
+        if !is_about(stored, asked) {
             return false;
         }
-        let same_key: Vec<&AttemptRecord> = order
-            .attempts
-            .iter()
-            .filter(|record| same(record))
-            .collect();
-        let attempts: Vec<Attempt> = same_key.iter().map(|record| record.attempt).collect();
-        let owner = payment::order::owner_of_key(&attempts).map(|index| same_key[index].id);
+        let owner = owner_of_key(order, &asked.payment_key);
         if owner == Some(stored.id) {
             return self.is_newest_word(stored.id, asked.look);
         }
@@ -194,15 +159,7 @@ impl Tables {
         if !takes_more(from, to) || self.move_stock(&stored.order_id, from, to) {
             return step;
         }
-        let status = match stored.attempt.status {
-            AttemptStatus::Expired => AttemptStatus::Expired,
-            _ => AttemptStatus::Failed,
-        };
-        let ended = Attempt {
-            status,
-            ..stored.attempt
-        };
-        ended.apply(event, LateSuccess::Cancel)
+        without_stock(&stored.attempt, event)
     }
 
     fn put_off(
@@ -212,7 +169,7 @@ impl Tables {
         now: EpochMs,
         own_lease: Option<EpochMs>,
     ) {
-        if stored.ask_at.is_some() && stored.ask_at != own_lease {
+        if is_hinted(stored, own_lease) {
             return;
         }
         if let Some(record) = self.attempt_mut(id) {

@@ -1,15 +1,18 @@
 //! Refunds that people ask for, by the same rules as the databases': the wish with its reserved amount, and what each word
 //! of the gateway does to it.
 
-use payment::attempt::{AttemptStatus, Event, Finding, Step};
+use payment::attempt::{Event, Step};
 use payment::id::{IdempotencyKey, OrderId};
 use payment::money::Won;
-use payment::order::OrderStatus;
-use payment::refund::{Heard, Refund, RefundStatus, begin_next, free_balance};
+use payment::refund::{Heard, Refund, RefundStatus, begin_next};
 use server::clock::EpochMs;
+use server::store::rules::refunds::{
+    answers_present_call, changed, concerns_refunds, has_begun, heard, may_ask,
+    nothing_to_give_back, paying, renewed, reserve,
+};
 use server::store::{
-    Asker, AttemptId, AttemptRecord, Closed, Evidence, NewRefund, OrderRecord, RefundAsked,
-    RefundCall, RefundId, RefundRow,
+    AttemptId, AttemptRecord, Closed, Evidence, NewRefund, RefundAsked, RefundCall, RefundId,
+    RefundRow,
 };
 
 use super::Tables;
@@ -74,9 +77,7 @@ impl Tables {
                 RefundAsked::KeyReused
             };
         }
-        let mut attempts = order.attempts.iter();
-        let paying = attempts.find(|record| record.attempt.counts_as_paid());
-        let Some(paying) = paying.cloned() else {
+        let Some(paying) = paying(&order).cloned() else {
             return nothing_to_give_back(&order);
         };
         match reserve(&paying, &self.refunds_of_attempt(paying.id), &new) {
@@ -163,10 +164,7 @@ impl Tables {
         let (attempt, next) = payment::refund::follow(step.next, &known, &heard);
         step.next = attempt;
         let ended = self.save_refunds(&rows, &next, &evidence.told, evidence.at);
-        let is_new = |(was, is): (&Refund, &Refund)| {
-            was.status == RefundStatus::Waiting && is.status == RefundStatus::Asked
-        };
-        let begun = known.iter().zip(&next).any(is_new);
+        let begun = has_begun(&known, &next);
         Followed { ended, begun }
     }
 
@@ -178,129 +176,34 @@ impl Tables {
         told: &str,
         at: EpochMs,
     ) -> Vec<RefundRow> {
-        let mut ended = Vec::new();
-        for (row, next) in rows.iter().zip(next) {
-            let index = usize::try_from(row.id.0 - 1).unwrap_or(usize::MAX);
-            let Some(stored) = self.refunds.get_mut(index) else {
-                continue;
-            };
-            if stored.row.refund == *next {
-                continue;
-            }
-            stored.row.refund = *next;
-            if !next.status.is_open() {
-                told.clone_into(&mut stored.row.told);
-                stored.row.ended_at = Some(at);
-                ended.push(stored.row.clone());
-            }
+        let mut ended = changed(rows, next, told, at);
+        for row in &ended {
+            self.save_refund(row.clone());
         }
+        ended.retain(|row| !row.refund.status.is_open());
         ended
+    }
+
+    fn save_refund(&mut self, row: RefundRow) {
+        let index = usize::try_from(row.id.0 - 1).unwrap_or(usize::MAX);
+        if let Some(stored) = self.refunds.get_mut(index) {
+            stored.row = row;
+        }
     }
 
     /// Gives a refund a new key under what is left, if `call` is its present one.
     pub(crate) fn renew_refund_key(&mut self, call: RefundCall, told: &str) -> bool {
-        let Some(now) = self.refund(call.refund) else {
+        let Some(now) = self.refund(call.refund).cloned() else {
             return false;
         };
-        if now.call() != call || now.refund.status != RefundStatus::Asked {
-            return false;
-        }
-        let Some(lock) = self
+        let balance = self
             .attempt(now.attempt)
-            .map(|record| record.attempt.balance())
-        else {
-            return false;
-        };
-        let index = usize::try_from(call.refund.0 - 1).unwrap_or(usize::MAX);
-        let Some(stored) = self.refunds.get_mut(index) else {
-            return false;
-        };
-        stored.row.refund.keys = call.keys.saturating_add(1);
-        stored.row.refund.lock = lock;
-        told.clone_into(&mut stored.row.told);
-        true
-    }
-}
-
-fn may_ask(order: &OrderRecord, asker: &Asker) -> bool {
-    match asker {
-        Asker::Operator => true,
-        Asker::Shopper(owner, _) => order.owner == *owner,
-    }
-}
-
-fn nothing_to_give_back(order: &OrderRecord) -> RefundAsked {
-    let moves =
-        |record: &AttemptRecord| record.attempt.status.is_open() || record.attempt.holds_money();
-    if order.attempts.iter().any(moves) {
-        return RefundAsked::Closed(Closed::InProgress);
-    }
-    match order.status() {
-        OrderStatus::Canceled => RefundAsked::Closed(Closed::Canceled),
-        OrderStatus::Expired => RefundAsked::Closed(Closed::Expired),
-        OrderStatus::Pending | OrderStatus::Paid | OrderStatus::PartiallyCanceled => {
-            RefundAsked::ExceedsBalance
+            .map(|record| record.attempt.balance());
+        let renewed = balance.and_then(|balance| renewed(now, call, balance, told));
+        let is_renewed = renewed.is_some();
+        if let Some(row) = renewed {
+            self.save_refund(row);
         }
-    }
-}
-
-/// How much a wish may have of what is neither given back nor held by another one.
-fn reserve(
-    paying: &AttemptRecord,
-    rows: &[RefundRow],
-    new: &NewRefund,
-) -> Result<Won, RefundAsked> {
-    let known: Vec<Refund> = rows.iter().map(|row| row.refund).collect();
-    let free = free_balance(&paying.attempt, &known);
-    let is_shopper = matches!(new.asker, Asker::Shopper(..));
-    if let Asker::Shopper(_, cut_off) = &new.asker {
-        let confirmed = paying.claimed_at.unwrap_or(EpochMs(0));
-        if new.at.since(confirmed) >= *cut_off {
-            return Err(RefundAsked::TooLate);
-        }
-    }
-    let amount = new.amount.unwrap_or(free);
-    if amount == Won::ZERO || amount > free {
-        Err(RefundAsked::ExceedsBalance)
-    } else if amount < free && is_shopper {
-        Err(RefundAsked::OnlyWhole)
-    } else {
-        Ok(amount)
-    }
-}
-
-const fn concerns_refunds(stored: &AttemptRecord, event: Event) -> bool {
-    let charged = matches!(
-        stored.attempt.status,
-        AttemptStatus::Approved
-            | AttemptStatus::PartiallyCanceled
-            | AttemptStatus::CancelRequested
-            | AttemptStatus::Canceled
-    );
-    let word = matches!(
-        event,
-        Event::Found(Finding::Charged { .. }, _) | Event::CancelRefused
-    );
-    charged && word
-}
-
-fn answers_present_call(rows: &[RefundRow], evidence: &Evidence) -> bool {
-    evidence.refunds.answers.is_some_and(|call| {
-        rows.iter()
-            .any(|row| row.call() == call && row.refund.status == RefundStatus::Asked)
-    })
-}
-
-/// What a word says of one refund.
-fn heard(row: &RefundRow, event: Event, evidence: &Evidence) -> Heard {
-    let word = &evidence.refunds;
-    let answered = word.answers.is_some_and(|call| call.refund == row.id);
-    match &word.listed {
-        _ if event == Event::CancelRefused && answered => Heard::Refused,
-        _ if event == Event::CancelRefused => Heard::Nothing,
-        _ if answered => Heard::Done,
-        Some(reasons) if reasons.contains(&row.gateway_reason()) => Heard::Done,
-        Some(_) => Heard::NotListed,
-        None => Heard::Nothing,
+        is_renewed
     }
 }

@@ -4,6 +4,7 @@ use payment::attempt::Holding;
 use payment::id::{OrderId, Sku};
 use payment::money::Won;
 use payment::order::OrderStatus;
+use server::store::rules::stock::added;
 use server::store::{LineRow, NewOrderRow, OrderMade, ProductRow};
 
 use super::{Order, Tables};
@@ -22,18 +23,6 @@ const SHELF: [(&str, [&str; 2], i64, i64); 6] = [
     ("tote", ["캔버스 토트백", "Canvas tote"], 33_000, 300),
     ("poster", ["달 포스터", "Moon poster"], 15_000, 1),
 ];
-
-/// What a move adds to reserved and to sold, for each piece.
-fn added(from: Holding, to: Holding) -> (i64, i64) {
-    let sign = |holding| i64::from(to == holding) - i64::from(from == holding);
-    (sign(Holding::Reserved), sign(Holding::Sold))
-}
-
-/// Whether a move takes from what is free.
-pub(super) fn takes_more(from: Holding, to: Holding) -> bool {
-    let (reserved, sold) = added(from, to);
-    reserved + sold > 0
-}
 
 /// A product.
 #[derive(Debug, Clone)]

@@ -1,9 +1,7 @@
 //! Opening and claiming attempts: what an order allows, decided under its lock.
 
-use payment::attempt::{Attempt, AttemptStatus, Event, Holding, LateSuccess};
+use payment::attempt::{AttemptStatus, Event, Holding, LateSuccess};
 use payment::id::{GatewayOrderId, OrderId};
-use payment::order::OrderStatus;
-use payment::reach::{Reach, Reason};
 
 use super::engine::{Columns as _, Engine, Lock, Sql, Tx, values};
 use super::record::{add_evidence, save_attempt};
@@ -11,29 +9,13 @@ use super::rows::attempt_columns;
 use super::stock::move_stock;
 use super::{commit, rows};
 use crate::clock::EpochMs;
+use crate::store::rules::claims::{
+    Verdict, gateway_of, judge, next_gateway_order_id, order_closed,
+};
 use crate::store::{
     AttemptId, AttemptRecord, Claim, Claimed, Closed, Evidence, NewAttemptRow, Opened, OrderRecord,
     Owner, StoreError,
 };
-
-/// Whether the order as a whole takes another attempt.
-fn order_closed(order: &OrderRecord, now: EpochMs) -> Option<Closed> {
-    match order.status() {
-        OrderStatus::Paid | OrderStatus::PartiallyCanceled => Some(Closed::Paid),
-        OrderStatus::Canceled => Some(Closed::Canceled),
-        OrderStatus::Expired => Some(Closed::Expired),
-        OrderStatus::Pending
-            if order
-                .attempts
-                .iter()
-                .any(|record| record.attempt.status.is_open() || record.attempt.holds_money()) =>
-        {
-            Some(Closed::InProgress)
-        }
-        OrderStatus::Pending if now >= order.expires_at => Some(Closed::Expired),
-        OrderStatus::Pending => None,
-    }
-}
 
 /// An order of this shopper, locked and then read: what it allows stays so until the transaction ends.
 async fn locked_order<C: Sql>(
@@ -45,34 +27,6 @@ async fn locked_order<C: Sql>(
     db.lock(Lock::Attempts(id)).await?;
     let order = rows::order(db, id).await?;
     Ok(order.filter(|order| order.owner == *owner))
-}
-
-/// The gateway order id for a new payment window: the last one while nothing was sent under it, else a new one.
-fn next_gateway_order_id(order: &OrderRecord) -> GatewayOrderId {
-    let sent = |id: &GatewayOrderId| {
-        order
-            .attempts
-            .iter()
-            .any(|record| record.gateway_order_id == *id && record.attempt.reach > Reach::NotSent)
-    };
-    let unsent = order
-        .attempts
-        .last()
-        .map(|record| &record.gateway_order_id)
-        .filter(|id| !sent(id));
-    if let Some(id) = unsent {
-        return id.clone();
-    }
-    let used = |id: &GatewayOrderId| {
-        order
-            .attempts
-            .iter()
-            .any(|record| record.gateway_order_id == *id)
-    };
-    (1..)
-        .map(|n| order.id.gateway_order_id(n))
-        .find(|id| !used(id))
-        .unwrap_or_else(|| order.id.gateway_order_id(1))
 }
 
 /// The ready attempt of an order, made if there is none.
@@ -147,15 +101,6 @@ async fn expire<C: Sql>(db: &mut C, ready: &AttemptRecord, at: EpochMs) -> Resul
     };
     let evidence = Evidence::plain("clock", at);
     add_evidence(db, &after, "window_closed", &evidence, step.why).await
-}
-
-/// What a claim finds before it changes anything.
-enum Verdict {
-    Answer(Claimed),
-    /// Claim this ready attempt.
-    Take(Box<AttemptRecord>),
-    /// Nothing is ready: make an attempt.
-    Make,
 }
 
 /// Checks and claims in one committed transaction.
@@ -233,84 +178,14 @@ async fn key_of_other_order<C: Sql>(
 ) -> Result<bool, StoreError> {
     let sql =
         "-- key_owner\nSELECT order_id FROM payment_keys WHERE gateway = $1 AND payment_key = $2";
-    let values = values![gateway_of(order, claim), claim.payment_key.as_str()];
+    let values = values![
+        gateway_of(order, claim).as_str(),
+        claim.payment_key.as_str()
+    ];
     let row = db.row("looking up a payment key", sql, values).await?;
     row.map_or(Ok(false), |row| {
         Ok(row.text("order_id")? != order.id.as_str())
     })
-}
-
-/// The gateway of a gateway order id: its latest attempt's, else the one a new attempt would get.
-fn gateway_of<'a>(order: &'a OrderRecord, claim: &'a Claim) -> &'a str {
-    let same = order
-        .attempts
-        .iter()
-        .rev()
-        .find(|record| record.gateway_order_id == claim.gateway_order_id);
-    same.map_or(claim.gateway.as_str(), |record| record.gateway.as_str())
-}
-
-fn judge(order: &OrderRecord, claim: &Claim) -> Verdict {
-    if claim.amount != order.amount {
-        return Verdict::Answer(Claimed::AmountMismatch);
-    }
-    let under_id: Vec<&AttemptRecord> = order
-        .attempts
-        .iter()
-        .filter(|record| record.gateway_order_id == claim.gateway_order_id)
-        .collect();
-    let same_key = order
-        .attempts
-        .iter()
-        .filter(|record| record.payment_key.as_ref() == Some(&claim.payment_key));
-    let repeated = |record: &AttemptRecord| {
-        Verdict::Answer(Claimed::Repeated {
-            order: Box::new(order.clone()),
-            attempt: Box::new(record.clone()),
-        })
-    };
-    let mut again = false;
-    for record in same_key.rev() {
-        match record.attempt.status {
-            // Nothing of it was processed: the same payment may be confirmed by a new attempt, under the same id.
-            AttemptStatus::Failed if unprocessed(&record.attempt) => {
-                if record.gateway_order_id != claim.gateway_order_id {
-                    return Verdict::Answer(Claimed::NewAttemptNeeded);
-                }
-                again = true;
-            }
-            AttemptStatus::Canceled if order.status() == OrderStatus::Canceled => {}
-            AttemptStatus::Canceled => return Verdict::Answer(Claimed::NewAttemptNeeded),
-            _ => return repeated(record),
-        }
-    }
-    if let Some(closed) = order_closed(order, claim.at) {
-        return Verdict::Answer(Claimed::Closed(closed));
-    }
-    let bound = |record: &&&AttemptRecord| {
-        record.attempt.reach > Reach::NotSent
-            && record.payment_key.as_ref() != Some(&claim.payment_key)
-    };
-    if under_id.iter().find(bound).is_some() {
-        return Verdict::Answer(Claimed::NewAttemptNeeded);
-    }
-    if let Some(ready) = under_id
-        .iter()
-        .find(|record| record.attempt.status == AttemptStatus::Ready)
-    {
-        return Verdict::Take(Box::new((*ready).clone()));
-    }
-    match under_id.last() {
-        Some(last) if last.attempt.status == AttemptStatus::Expired && !again => {
-            Verdict::Answer(Claimed::Closed(Closed::AttemptExpired))
-        }
-        _ => Verdict::Make,
-    }
-}
-
-/// Whether the gateway processed nothing of a failed attempt: its key and gateway order id may be used again.
-fn unprocessed(attempt: &Attempt) -> bool {
-    attempt.reach == Reach::NotSent || attempt.reason == Some(Reason::PgRefused)
 }
 
 async fn make<C: Sql>(
@@ -321,7 +196,7 @@ async fn make<C: Sql>(
     let new = NewAttemptRow {
         order_id: order.id.clone(),
         owner: claim.owner.clone(),
-        gateway: rows::gateway(gateway_of(order, claim))?,
+        gateway: gateway_of(order, claim).clone(),
         reference: claim.reference.clone(),
         at: claim.at,
         // It is claimed in this very transaction.

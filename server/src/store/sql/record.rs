@@ -1,26 +1,19 @@
 //! Recording what was learned: the machine's step, stock, order status, evidence and outbox in one transaction.
 
-use payment::attempt::{
-    Alarm, Attempt, AttemptStatus, Event, Finding, LateSuccess, OperatorWord, Step,
-};
+use payment::attempt::{Attempt, AttemptStatus, Event, LateSuccess, Step};
 use payment::money::Currency;
-use payment::order::OrderStatus;
-use payment::time::Millis;
 
 use super::claim::read_back;
 use super::engine::{Columns as _, Engine, Lock, Sql, Tx, values};
-use super::stock::{move_stock, takes_more};
+use super::stock::move_stock;
 use super::{commit, refunds, rows};
 use crate::clock::EpochMs;
-use crate::store::effects::EffectKind;
+use crate::store::rules::records::{
+    REFUSED_LOOK, effects_of, event_name, is_about, is_hinted, late_policy, next_look,
+    owner_of_key, unknown_since, without_stock,
+};
+use crate::store::rules::stock::takes_more;
 use crate::store::{Asked, AttemptId, AttemptRecord, Evidence, OrderRecord, Recorded, StoreError};
-
-/// The first look at an attempt that became unknown (spec section 3 of recovery: about one second).
-const FIRST_LOOK: Millis = Millis::from_secs(1);
-/// How often a virtual account is looked at without a webhook.
-const DEPOSIT_LOOK: Millis = Millis::from_secs(60);
-/// How often a cancel that the gateway refused is tried again.
-const REFUSED_LOOK: Millis = Millis::from_secs(600);
 
 /// Applies an event to an attempt.
 pub(super) async fn record<D: Engine>(
@@ -46,12 +39,8 @@ pub(super) async fn record<D: Engine>(
         });
     }
     let lease = evidence.asked.as_ref().map(|asked| asked.lease);
-    let hinted = stored.ask_at.is_some() && stored.ask_at != lease;
-    let late = if may_revive(&order, id) {
-        late
-    } else {
-        LateSuccess::Cancel
-    };
+    let hinted = is_hinted(&stored, lease);
+    let late = late_policy(&order, id, late);
     let before = stored.attempt;
     let mut step = take_step(db, &stored, event, late).await?;
     let followed = refunds::follow(db, &stored, (event, &mut step), evidence).await?;
@@ -114,18 +103,10 @@ async fn answers<C: Sql>(
     asked: &Asked,
     now: EpochMs,
 ) -> Result<bool, StoreError> {
-    if stored.payment_key.as_ref() != Some(&asked.payment_key)
-        || stored.claimed_at != asked.claimed_at
-    {
+    if !is_about(stored, asked) {
         return Ok(false);
     }
-    let same_key: Vec<&AttemptRecord> = order
-        .attempts
-        .iter()
-        .filter(|record| record.payment_key.as_ref() == Some(&asked.payment_key))
-        .collect();
-    let attempts: Vec<Attempt> = same_key.iter().map(|record| record.attempt).collect();
-    let owner = payment::order::owner_of_key(&attempts).map(|index| same_key[index].id);
+    let owner = owner_of_key(order, &asked.payment_key);
     if owner == Some(stored.id) {
         return is_newest_word(db, stored.id, asked.look).await;
     }
@@ -145,13 +126,6 @@ async fn is_newest_word<C: Sql>(db: &mut C, id: AttemptId, look: u32) -> Result<
     Ok(db.execute(doing, sql, values![id.0, look]).await? == 1)
 }
 
-/// Whether nothing else of the order keeps a late success from paying it.
-fn may_revive(order: &OrderRecord, id: AttemptId) -> bool {
-    let others = order.attempts.iter().filter(|record| record.id != id);
-    let others: Vec<Attempt> = others.map(|record| record.attempt).collect();
-    payment::order::may_revive(&others)
-}
-
 /// The machine's step, with what it takes of the stock. A charge for which there is no stock any more is given back.
 async fn take_step<C: Sql>(
     db: &mut C,
@@ -164,35 +138,7 @@ async fn take_step<C: Sql>(
     if !takes_more(from, to) || move_stock(db, &stored.order_id, from, to).await? {
         return Ok(step);
     }
-    let status = match stored.attempt.status {
-        AttemptStatus::Expired => AttemptStatus::Expired,
-        _ => AttemptStatus::Failed,
-    };
-    let ended = Attempt {
-        status,
-        ..stored.attempt
-    };
-    Ok(ended.apply(event, LateSuccess::Cancel))
-}
-
-/// When to ask next about an attempt that has just come into its state.
-fn ask_at(next: &Attempt, now: EpochMs) -> Option<EpochMs> {
-    match next.status {
-        // Its cancel was refused: the money is still there, and an operator was told.
-        AttemptStatus::Failed | AttemptStatus::Expired if next.holds_money() => {
-            Some(now.plus(REFUSED_LOOK))
-        }
-        AttemptStatus::Unknown => Some(now.plus(FIRST_LOOK)),
-        AttemptStatus::Mischarged | AttemptStatus::CancelRequested => Some(now),
-        AttemptStatus::AwaitingDeposit => Some(now.plus(DEPOSIT_LOOK)),
-        AttemptStatus::Ready
-        | AttemptStatus::Approving
-        | AttemptStatus::Approved
-        | AttemptStatus::PartiallyCanceled
-        | AttemptStatus::Canceled
-        | AttemptStatus::Failed
-        | AttemptStatus::Expired => None,
-    }
+    Ok(without_stock(&stored.attempt, event))
 }
 
 /// Stores the machine's part of an attempt.
@@ -204,17 +150,8 @@ pub(super) async fn save_attempt<C: Sql>(
     own_lease: Option<EpochMs>,
 ) -> Result<(), StoreError> {
     let moved = next.status != stored.attempt.status;
-    // A hint that is not the asker's own place-holder is kept: it may be newer than what is being recorded.
-    let hint = stored.ask_at.filter(|at| Some(*at) != own_lease);
-    let ask_at = if moved {
-        [ask_at(next, now), hint].into_iter().flatten().min()
-    } else {
-        stored.ask_at
-    };
-    let unknown_since = match next.status {
-        AttemptStatus::Unknown => Some(stored.unknown_since.unwrap_or(now)),
-        _ => None,
-    };
+    let ask_at = next_look(stored, next, now, own_lease);
+    let unknown_since = unknown_since(stored, next, now);
     let ended = moved && !next.status.is_open() && next.status != AttemptStatus::Ready;
     let sql = "-- save_attempt\nUPDATE attempts SET status = $2, reach = $3, reason = $4, charged_won = $5, \
          charged_in_won = $6, canceled_won = $7, deposit = $8, void = $9, cancel_won = $10, cancel_from = $11, \
@@ -250,7 +187,7 @@ async fn put_off<C: Sql>(
     now: EpochMs,
     own_lease: Option<EpochMs>,
 ) -> Result<(), StoreError> {
-    if stored.ask_at.is_some() && stored.ask_at != own_lease {
+    if is_hinted(stored, own_lease) {
         return Ok(());
     }
     let sql = "-- put_off\nUPDATE attempts SET ask_at = $2 WHERE id = $1";
@@ -274,30 +211,6 @@ async fn save_answered<C: Sql>(db: &mut C, id: AttemptId, at: EpochMs) -> Result
     db.execute("noting an answer", sql, values![id.0, at])
         .await?;
     Ok(())
-}
-
-/// The stable name of an event in the evidence.
-#[must_use]
-pub const fn event_name(event: Event) -> &'static str {
-    match event {
-        Event::Claimed => "claimed",
-        Event::WindowClosed => "window_closed",
-        Event::SendRefused(_) => "not_sent",
-        Event::RefusedByGateway => "refused_by_gateway",
-        Event::AnswerLost(_) => "answer_lost",
-        Event::Interrupted => "interrupted",
-        Event::Found(Finding::Charged { .. }, _) => "charged",
-        Event::Found(Finding::AwaitingDeposit, _) => "awaiting_deposit",
-        Event::Found(Finding::Declined(_), _) => "declined",
-        Event::Found(Finding::Lapsed, _) => "lapsed",
-        Event::Found(Finding::Pending { .. }, _) => "pending",
-        Event::Found(Finding::NotFound { .. }, _) => "not_found",
-        Event::OperatorSaid(OperatorWord::Charged) => "operator_charged",
-        Event::OperatorSaid(OperatorWord::NotCharged) => "operator_not_charged",
-        Event::CancelAsked(_) => "cancel_asked",
-        Event::CancelRefused => "cancel_refused",
-        Event::CancelEnded => "cancel_ended",
-    }
 }
 
 /// Adds to the evidence; the same word twice in a row, with the same state, is kept once.
@@ -331,37 +244,6 @@ pub(super) async fn save_order<C: Sql>(db: &mut C, order: &OrderRecord) -> Resul
     let values = values![order.id.as_str(), order.status().as_str()];
     db.execute("storing an order's status", sql, values).await?;
     Ok(())
-}
-
-/// The side effects of a step, by kind and what is told of each.
-#[must_use]
-pub fn effects_of(
-    before: &Attempt,
-    after: &Attempt,
-    step: &Step,
-    order: OrderStatus,
-) -> Vec<(EffectKind, String)> {
-    let mut effects = Vec::new();
-    if step.pays(before) {
-        effects.push((EffectKind::Paid, String::new()));
-    }
-    if before.counts_as_paid() && after.status == AttemptStatus::AwaitingDeposit {
-        effects.push((EffectKind::Unpaid, String::new()));
-    }
-    if after.canceled > before.canceled {
-        let kind = match order {
-            // Whatever the order is, this charge never paid it.
-            _ if after.void => (!after.holds_money()).then_some(EffectKind::Returned),
-            OrderStatus::PartiallyCanceled => Some(EffectKind::PartiallyCanceled),
-            OrderStatus::Canceled => Some(EffectKind::Canceled),
-            OrderStatus::Pending | OrderStatus::Paid | OrderStatus::Expired => None,
-        };
-        effects.extend(kind.map(|kind| (kind, after.canceled.to_string())));
-    }
-    if let Some(alarm) = step.alarm.map(Alarm::as_str) {
-        effects.push((EffectKind::Alarm, alarm.to_owned()));
-    }
-    effects
 }
 
 /// Queues the side effects of a step; each has a key, so that it is queued once in all.

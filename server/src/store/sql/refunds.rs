@@ -1,10 +1,9 @@
 //! Refunds that people ask for: the wish with its reserved amount, and what each word of the gateway does to it.
 
-use payment::attempt::{AttemptStatus, Event, Finding, Step};
+use payment::attempt::{Event, Step};
 use payment::id::OrderId;
 use payment::money::Won;
-use payment::order::OrderStatus;
-use payment::refund::{Heard, Refund, RefundStatus, begin_next, free_balance};
+use payment::refund::{Heard, Refund, RefundStatus, begin_next};
 
 use super::claim::read_back;
 use super::engine::{Columns, Engine, Lock, Sql, Tx, Value, values};
@@ -12,9 +11,13 @@ use super::record::{add_evidence, save_attempt, save_order};
 use super::rows::{order_id, won};
 use super::{commit, rows};
 use crate::clock::EpochMs;
+use crate::store::rules::refunds::{
+    answers_present_call, changed, concerns_refunds, has_begun, heard, may_ask,
+    nothing_to_give_back, paying, renewed, reserve,
+};
 use crate::store::{
-    Asker, AttemptId, AttemptRecord, Closed, Evidence, NewRefund, OrderRecord, RefundAsked,
-    RefundCall, RefundId, RefundRow, StoreError,
+    AttemptId, AttemptRecord, Closed, Evidence, NewRefund, RefundAsked, RefundCall, RefundId,
+    RefundRow, StoreError,
 };
 
 /// A statement that selects whole refunds; the tail says which.
@@ -158,60 +161,6 @@ pub(super) async fn ask<D: Engine>(
     Ok(RefundAsked::Reserved(Box::new(order), Box::new(made)))
 }
 
-fn may_ask(order: &OrderRecord, asker: &Asker) -> bool {
-    match asker {
-        Asker::Operator => true,
-        Asker::Shopper(owner, _) => order.owner == *owner,
-    }
-}
-
-/// The attempt whose charge pays the order.
-fn paying(order: &OrderRecord) -> Option<&AttemptRecord> {
-    let mut attempts = order.attempts.iter();
-    attempts.find(|record| record.attempt.counts_as_paid())
-}
-
-fn nothing_to_give_back(order: &OrderRecord) -> RefundAsked {
-    let moving = order
-        .attempts
-        .iter()
-        .any(|record| record.attempt.status.is_open() || record.attempt.holds_money());
-    if moving {
-        return RefundAsked::Closed(Closed::InProgress);
-    }
-    match order.status() {
-        OrderStatus::Canceled => RefundAsked::Closed(Closed::Canceled),
-        OrderStatus::Expired => RefundAsked::Closed(Closed::Expired),
-        OrderStatus::Pending | OrderStatus::Paid | OrderStatus::PartiallyCanceled => {
-            RefundAsked::ExceedsBalance
-        }
-    }
-}
-
-/// How much a wish may have of what is neither given back nor held by another one.
-fn reserve(
-    paying: &AttemptRecord,
-    refunds: &[RefundRow],
-    new: &NewRefund,
-) -> Result<Won, RefundAsked> {
-    let known: Vec<Refund> = refunds.iter().map(|row| row.refund).collect();
-    let free = free_balance(&paying.attempt, &known);
-    if let Asker::Shopper(_, cut_off) = &new.asker {
-        let confirmed = paying.claimed_at.unwrap_or(EpochMs(0));
-        if new.at.since(confirmed) >= *cut_off {
-            return Err(RefundAsked::TooLate);
-        }
-    }
-    let amount = new.amount.unwrap_or(free);
-    if amount == Won::ZERO || amount > free {
-        return Err(RefundAsked::ExceedsBalance);
-    }
-    if amount < free && matches!(new.asker, Asker::Shopper(..)) {
-        return Err(RefundAsked::OnlyWhole);
-    }
-    Ok(amount)
-}
-
 async fn insert<C: Sql>(
     db: &mut C,
     paying: &AttemptRecord,
@@ -286,58 +235,8 @@ pub(super) async fn follow<C: Sql>(
     step.next = attempt;
     let now = evidence.at;
     let ended = save_changed(db, &refunds, &next, &evidence.told, now).await?;
-    let is_new = |(was, is): (&Refund, &Refund)| {
-        was.status == RefundStatus::Waiting && is.status == RefundStatus::Asked
-    };
-    let begun = known.iter().zip(&next).any(is_new);
+    let begun = has_begun(&known, &next);
     Ok(Followed { ended, begun })
-}
-
-/// Whether refunds may have to follow an event: the attempt had a charge that people may ask for.
-const fn concerns_refunds(stored: &AttemptRecord, event: Event) -> bool {
-    let charged = matches!(
-        stored.attempt.status,
-        AttemptStatus::Approved
-            | AttemptStatus::PartiallyCanceled
-            | AttemptStatus::CancelRequested
-            | AttemptStatus::Canceled
-    );
-    let word = matches!(
-        event,
-        Event::Found(Finding::Charged { .. }, _) | Event::CancelRefused
-    );
-    charged && word
-}
-
-fn answers_present_call(refunds: &[RefundRow], evidence: &Evidence) -> bool {
-    let Some(call) = evidence.refunds.answers else {
-        return false;
-    };
-    refunds
-        .iter()
-        .any(|row| row.call() == call && row.refund.status == RefundStatus::Asked)
-}
-
-/// What a word says of one refund.
-fn heard(row: &RefundRow, event: Event, evidence: &Evidence) -> Heard {
-    let word = &evidence.refunds;
-    let answered = word.answers.is_some_and(|call| call.refund == row.id);
-    if event == Event::CancelRefused {
-        return if answered {
-            Heard::Refused
-        } else {
-            Heard::Nothing
-        };
-    }
-    // Whichever of its keys an answer was for, done is done.
-    if answered {
-        return Heard::Done;
-    }
-    match &word.listed {
-        Some(reasons) if reasons.iter().any(|reason| row.is_listed_as(reason)) => Heard::Done,
-        Some(_) => Heard::NotListed,
-        None => Heard::Nothing,
-    }
 }
 
 /// Stores the refunds that changed; returns those that came to their end.
@@ -348,30 +247,11 @@ async fn save_changed<C: Sql>(
     told: &str,
     at: EpochMs,
 ) -> Result<Vec<RefundRow>, StoreError> {
-    let changed = rows
-        .iter()
-        .zip(next)
-        .filter(|(row, next)| row.refund != **next);
-    // Those that end first: only one may be under way.
-    let (ends, others): (Vec<_>, Vec<_>) = changed.partition(|(_, next)| !next.status.is_open());
-    let mut ended = Vec::new();
-    for (row, next) in ends.iter().chain(&others) {
-        let is_end = !next.status.is_open();
-        let now = RefundRow {
-            refund: **next,
-            told: if is_end {
-                told.to_owned()
-            } else {
-                row.told.clone()
-            },
-            ended_at: is_end.then_some(at),
-            ..(*row).clone()
-        };
-        save(db, &now).await?;
-        if is_end {
-            ended.push(now);
-        }
+    let mut ended = changed(rows, next, told, at);
+    for row in &ended {
+        save(db, row).await?;
     }
+    ended.retain(|row| !row.refund.status.is_open());
     Ok(ended)
 }
 
@@ -403,18 +283,9 @@ pub(super) async fn renew_key<D: Engine>(
     db.lock(Lock::Order(&found.order_id)).await?;
     db.lock(Lock::Attempts(&found.order_id)).await?;
     let now = refund(db, call.refund).await?.ok_or_else(missing)?;
-    if now.call() != call || now.refund.status != RefundStatus::Asked {
-        return Ok(false);
-    }
     let attempt = rows::attempt(db, now.attempt).await?.ok_or_else(missing)?;
-    let renewed = RefundRow {
-        refund: Refund {
-            keys: call.keys.saturating_add(1),
-            lock: attempt.attempt.balance(),
-            ..now.refund
-        },
-        told: told.to_owned(),
-        ..now
+    let Some(renewed) = renewed(now, call, attempt.attempt.balance(), told) else {
+        return Ok(false);
     };
     save(db, &renewed).await?;
     commit::<D>(tx, "renewing a refund's key").await?;

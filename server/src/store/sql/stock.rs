@@ -5,20 +5,9 @@ use payment::id::OrderId;
 
 use super::engine::{Columns as _, Lock, Sql, values};
 use crate::store::StoreError;
+use crate::store::rules::stock::{added, takes_more};
 
 const DOING: &str = "moving stock";
-
-/// What a move adds to reserved and to sold, for each piece.
-fn added(from: Holding, to: Holding) -> (i64, i64) {
-    let sign = |holding| i64::from(to == holding) - i64::from(from == holding);
-    (sign(Holding::Reserved), sign(Holding::Sold))
-}
-
-/// Whether a move takes from what is free, and so may find that there is not enough.
-pub(super) fn takes_more(from: Holding, to: Holding) -> bool {
-    let (reserved, sold) = added(from, to);
-    reserved + sold > 0
-}
 
 /// Moves the stock of an order's lines; false, and nothing moved, when there is not enough.
 pub(super) async fn move_stock<C: Sql>(

@@ -1,0 +1,175 @@
+//! What becomes of a refund that people ask for: who may, how much, and what each word of the gateway does to it.
+
+use payment::attempt::{AttemptStatus, Event, Finding};
+use payment::money::Won;
+use payment::order::OrderStatus;
+use payment::refund::{Heard, Refund, RefundStatus, free_balance};
+
+use crate::clock::EpochMs;
+use crate::store::{
+    Asker, AttemptRecord, Closed, Evidence, NewRefund, OrderRecord, RefundAsked, RefundCall,
+    RefundRow,
+};
+
+/// Whether somebody may ask for a refund of an order at all.
+#[must_use]
+pub fn may_ask(order: &OrderRecord, asker: &Asker) -> bool {
+    match asker {
+        Asker::Operator => true,
+        Asker::Shopper(owner, _) => order.owner == *owner,
+    }
+}
+
+/// The attempt whose charge pays the order.
+#[must_use]
+pub fn paying(order: &OrderRecord) -> Option<&AttemptRecord> {
+    let mut attempts = order.attempts.iter();
+    attempts.find(|record| record.attempt.counts_as_paid())
+}
+
+/// Why an order that no charge pays has nothing to give back.
+#[must_use]
+pub fn nothing_to_give_back(order: &OrderRecord) -> RefundAsked {
+    let moving = order
+        .attempts
+        .iter()
+        .any(|record| record.attempt.status.is_open() || record.attempt.holds_money());
+    if moving {
+        return RefundAsked::Closed(Closed::InProgress);
+    }
+    match order.status() {
+        OrderStatus::Canceled => RefundAsked::Closed(Closed::Canceled),
+        OrderStatus::Expired => RefundAsked::Closed(Closed::Expired),
+        OrderStatus::Pending | OrderStatus::Paid | OrderStatus::PartiallyCanceled => {
+            RefundAsked::ExceedsBalance
+        }
+    }
+}
+
+/// How much a wish may have of what is neither given back nor held by another one.
+///
+/// # Errors
+/// The answer to a wish that may have nothing.
+pub fn reserve(
+    paying: &AttemptRecord,
+    refunds: &[RefundRow],
+    new: &NewRefund,
+) -> Result<Won, RefundAsked> {
+    let known: Vec<Refund> = refunds.iter().map(|row| row.refund).collect();
+    let free = free_balance(&paying.attempt, &known);
+    if let Asker::Shopper(_, cut_off) = &new.asker {
+        let confirmed = paying.claimed_at.unwrap_or(EpochMs(0));
+        if new.at.since(confirmed) >= *cut_off {
+            return Err(RefundAsked::TooLate);
+        }
+    }
+    let amount = new.amount.unwrap_or(free);
+    if amount == Won::ZERO || amount > free {
+        return Err(RefundAsked::ExceedsBalance);
+    }
+    if amount < free && matches!(new.asker, Asker::Shopper(..)) {
+        return Err(RefundAsked::OnlyWhole);
+    }
+    Ok(amount)
+}
+
+/// Whether refunds may have to follow an event: the attempt had a charge that people may ask for.
+#[must_use]
+pub const fn concerns_refunds(stored: &AttemptRecord, event: Event) -> bool {
+    let charged = matches!(
+        stored.attempt.status,
+        AttemptStatus::Approved
+            | AttemptStatus::PartiallyCanceled
+            | AttemptStatus::CancelRequested
+            | AttemptStatus::Canceled
+    );
+    let word = matches!(
+        event,
+        Event::Found(Finding::Charged { .. }, _) | Event::CancelRefused
+    );
+    charged && word
+}
+
+/// Whether a word answers the call that is under way now.
+#[must_use]
+pub fn answers_present_call(refunds: &[RefundRow], evidence: &Evidence) -> bool {
+    let Some(call) = evidence.refunds.answers else {
+        return false;
+    };
+    refunds
+        .iter()
+        .any(|row| row.call() == call && row.refund.status == RefundStatus::Asked)
+}
+
+/// What a word says of one refund.
+#[must_use]
+pub fn heard(row: &RefundRow, event: Event, evidence: &Evidence) -> Heard {
+    let word = &evidence.refunds;
+    let answered = word.answers.is_some_and(|call| call.refund == row.id);
+    if event == Event::CancelRefused {
+        return if answered {
+            Heard::Refused
+        } else {
+            Heard::Nothing
+        };
+    }
+    // Whichever of its keys an answer was for, done is done.
+    if answered {
+        return Heard::Done;
+    }
+    match &word.listed {
+        Some(reasons) if reasons.iter().any(|reason| row.is_listed_as(reason)) => Heard::Done,
+        Some(_) => Heard::NotListed,
+        None => Heard::Nothing,
+    }
+}
+
+/// Whether a refund that waited has begun.
+#[must_use]
+pub fn has_begun(before: &[Refund], after: &[Refund]) -> bool {
+    let is_new = |(was, is): (&Refund, &Refund)| {
+        was.status == RefundStatus::Waiting && is.status == RefundStatus::Asked
+    };
+    before.iter().zip(after).any(is_new)
+}
+
+/// The rows that changed, as they are now; those that came to their end first, since only one may be under way.
+#[must_use]
+pub fn changed(rows: &[RefundRow], next: &[Refund], told: &str, at: EpochMs) -> Vec<RefundRow> {
+    let (mut now, others): (Vec<_>, Vec<_>) = rows
+        .iter()
+        .zip(next)
+        .filter(|(row, next)| row.refund != **next)
+        .map(|(row, next)| after(row, *next, told, at))
+        .partition(|row| !row.refund.status.is_open());
+    now.extend(others);
+    now
+}
+
+fn after(row: &RefundRow, refund: Refund, told: &str, at: EpochMs) -> RefundRow {
+    let is_end = !refund.status.is_open();
+    RefundRow {
+        refund,
+        told: if is_end {
+            told.to_owned()
+        } else {
+            row.told.clone()
+        },
+        ended_at: is_end.then_some(at),
+        ..row.clone()
+    }
+}
+
+/// A refund with a new key under what is left, if `call` is its present one.
+#[must_use]
+pub fn renewed(row: RefundRow, call: RefundCall, balance: Won, told: &str) -> Option<RefundRow> {
+    (row.call() == call && row.refund.status == RefundStatus::Asked).then(|| RefundRow {
+        refund: Refund {
+            keys: call.keys.saturating_add(1),
+            lock: balance,
+            ..row.refund
+        },
+        told: told.to_owned(),
+        ..row
+    })
+}
