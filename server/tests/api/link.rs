@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tempfile::TempDir;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -98,23 +99,38 @@ impl Drop for Link {
     }
 }
 
-/// Carries bytes both ways while the way is open.
-async fn carry(mut near: UnixStream, mut far: UnixStream, mut way: watch::Receiver<Way>) {
+/// Carries bytes both ways until either side ends or the way is cut.
+async fn carry(near: UnixStream, far: UnixStream, way: watch::Receiver<Way>) {
+    let (near_out, near_in) = near.into_split();
+    let (far_out, far_in) = far.into_split();
+    let mut cut = way.clone();
+    tokio::select! {
+        _ = cut.wait_for(|way| *way == Way::Cut) => {}
+        ((), ()) = async {
+            tokio::join!(
+                forward(near_out, far_in, way.clone()),
+                forward(far_out, near_in, way)
+            )
+        } => {}
+    }
+}
+
+/// Passes on what comes. What comes while the way is frozen waits, an end too, and arrives when it is open again.
+async fn forward(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut way: watch::Receiver<Way>,
+) {
+    let mut buffer = vec![0; 16 * 1024];
     loop {
-        let now = *way.borrow_and_update();
-        match now {
-            Way::Cut => return,
-            Way::Frozen => {
-                if way.changed().await.is_err() {
-                    return;
-                }
-            }
-            Way::Open => {
-                tokio::select! {
-                    changed = way.changed() => if changed.is_err() { return },
-                    _ = tokio::io::copy_bidirectional(&mut near, &mut far) => return,
-                }
-            }
+        let read = from.read(&mut buffer).await.unwrap_or(0);
+        if way.wait_for(|way| *way == Way::Open).await.is_err() {
+            return;
+        }
+        if read == 0 || to.write_all(&buffer[..read]).await.is_err() {
+            // Whoever is gone is gone: the other side is told.
+            let _ = to.shutdown().await;
+            return;
         }
     }
 }

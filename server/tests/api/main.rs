@@ -27,7 +27,6 @@ mod postgres_own;
 #[path = "../support/postgres_server.rs"]
 mod postgres_server;
 mod protection;
-mod proxy;
 mod raw;
 mod reconcile;
 mod refunds;

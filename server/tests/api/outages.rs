@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
+use crate::link::Link;
 use crate::node::PATIENCE;
 use crate::postgres_server;
-use crate::proxy::Proxy;
 use crate::shop::{Node, Order, Reply, Shop};
 
 const CONFIRMS: &str = "pg_places{gateway=\"toss\",operation=\"confirm\"}";
@@ -207,10 +207,8 @@ async fn a_node_cut_off_from_the_database_stops_sending_before_the_others_have_i
         ("JARI_PG_CAP", "10"),
     ];
     let shop = Shop::on_postgres(&short).await;
-    let proxy = Proxy::before(&shop.database()).await;
-    let alone = shop
-        .another_node_through(&proxy.url(&shop.database()))
-        .await;
+    let mut link = Link::to(&shop.database());
+    let alone = shop.another_node_through(&link.url(&shop.database())).await;
     shop.until_metric(CONFIRMS, 5.0).await;
     alone.until_metric(CONFIRMS, 5.0).await;
     shop.set(json!({"delayMs": 3_000, "webhooks": {"drop": 1.0}}))
@@ -222,7 +220,7 @@ async fn a_node_cut_off_from_the_database_stops_sending_before_the_others_have_i
         let paying = until_sent(&shop, &alone, &order, &key).await;
         sent.push((order, paying));
     }
-    proxy.set_cut(true);
+    link.freeze();
     // What it cannot claim it does not send; the other one goes on.
     let refused = alone.confirm(&late, &late_key).await;
     assert_eq!((refused.status, refused.code()), (503, "database_busy"));
@@ -236,7 +234,7 @@ async fn a_node_cut_off_from_the_database_stops_sending_before_the_others_have_i
     for (order, _) in &sent {
         shop.until_status(order, "paid").await;
     }
-    proxy.set_cut(false);
+    link.mend();
     for (order, paying) in sent {
         // What it records at last changes nothing any more.
         let reply = paying.await.unwrap().expect("an answer");
