@@ -167,8 +167,6 @@ pub struct App {
     pub stopping: CancellationToken,
     /// Attempts whose confirm this process is working on: never taken for interrupted, however the wall clock steps.
     pub working: Working,
-    /// Attempts for which this process has a refund's call in flight: two looks never make the same one at once.
-    pub refunding: Working,
     /// Wakes recovery.
     pub recovery: Notify,
     /// Wakes the webhook inbox.

@@ -57,10 +57,18 @@ pub async fn run(app: Arc<App>) {
 async fn round(app: &App) -> Result<bool, StoreError> {
     let rows = app.store.webhooks_due(app.clock.epoch(), BATCH).await?;
     let full = u32::try_from(rows.len()).is_ok_and(|n| n == BATCH);
-    for row in rows {
-        let end = judge(app, &row).await?;
-        let now = app.clock.epoch();
-        if app.store.end_webhook(row.id, end, now).await? {
+    let mut ends = Vec::with_capacity(rows.len());
+    for row in &rows {
+        ends.push((row.id, judge(app, row).await?));
+    }
+    if ends.is_empty() {
+        return Ok(false);
+    }
+    // One commit for all: ten thousand that come at once are not ten thousand waits for the disk.
+    let waits = app.store.end_webhooks(&ends, app.clock.epoch()).await?;
+    let mut hinted = false;
+    for ((row, (_, end)), waits) in rows.iter().zip(ends).zip(waits) {
+        if waits {
             crate::metrics::hint_waits(&row.gateway);
         }
         let result = match end {
@@ -69,9 +77,10 @@ async fn round(app: &App) -> Result<bool, StoreError> {
             WebhookEnd::Ignored => "ignored",
         };
         crate::metrics::webhook(&row.gateway, result);
-        if matches!(end, WebhookEnd::Hint(_)) {
-            app.recovery.notify_one();
-        }
+        hinted |= matches!(end, WebhookEnd::Hint(_));
+    }
+    if hinted {
+        app.recovery.notify_one();
     }
     Ok(full)
 }

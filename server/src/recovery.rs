@@ -43,7 +43,8 @@ pub async fn interrupt(app: &App) -> Result<usize, StoreError> {
     make_unknown(app, &dead).await?;
     app.store.rearm(now).await?;
     if !app.store.is_shared() {
-        // Nobody else can be looking: what the earlier incarnation had taken for a look is due at once.
+        // Nobody else can be looking or calling: what the earlier incarnation had taken is due at once.
+        app.store.free_refund_calls().await?;
         for line in &app.lines {
             app.store.wake_waiting(line.gateway.name(), now).await?;
         }

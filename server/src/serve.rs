@@ -172,7 +172,6 @@ pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result
         lines,
         tracker: TaskTracker::new(),
         working: Working::default(),
-        refunding: Working::default(),
         stopping,
         recovery: Notify::new(),
         inbox: Notify::new(),

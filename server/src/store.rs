@@ -146,6 +146,8 @@ pub struct AttemptRecord {
     pub unknown_since: Option<EpochMs>,
     /// When the gateway is to be asked next.
     pub ask_at: Option<EpochMs>,
+    /// For when somebody outside last made it due, by saying that it moved.
+    pub hint_at: Option<EpochMs>,
     /// How often it was asked without a result.
     pub asks: u32,
     /// How many looks at it were begun: the number of the newest, which goes with whatever that one records.
@@ -579,6 +581,18 @@ pub trait Store: Send + Sync {
     async fn refunds_of(&self, order: &OrderId) -> Result<Vec<RefundRow>, StoreError>;
     /// The refund of an attempt that is under way at the gateway.
     async fn refund_under_way(&self, attempt: AttemptId) -> Result<Option<RefundRow>, StoreError>;
+    /// Takes the call of the refund that is under way, for as long as an answer may come: `None` while somebody else's call
+    /// for it may be in flight, on whichever node.
+    async fn take_refund_call(
+        &self,
+        attempt: AttemptId,
+        now: EpochMs,
+        until: EpochMs,
+    ) -> Result<Option<RefundRow>, StoreError>;
+    /// Gives a call back that was taken `until` then: its answer was heard, or will never be.
+    async fn end_refund_call(&self, refund: RefundId, until: EpochMs) -> Result<(), StoreError>;
+    /// Gives back every call that was taken: whoever took one is dead. Only where one process owns the database.
+    async fn free_refund_calls(&self) -> Result<u64, StoreError>;
     /// Gives a refund a new key under what is left, if `call` is its present one: the gateway's word was that it did not
     /// execute that. Whether it was.
     async fn renew_refund_key(&self, call: RefundCall, told: &str) -> Result<bool, StoreError>;
@@ -626,14 +640,13 @@ pub trait Store: Send + Sync {
     async fn keep_webhook(&self, webhook: NewWebhook) -> Result<bool, StoreError>;
     /// Webhooks to apply by `now`.
     async fn webhooks_due(&self, now: EpochMs, most: u32) -> Result<Vec<WebhookRow>, StoreError>;
-    /// Ends a look at a webhook; a hint makes its attempt due in the same transaction, as [`Store::hint`] does. Whether
-    /// that look has to wait.
-    async fn end_webhook(
+    /// Ends looks at webhooks, all in one transaction; each hint makes its attempt due in it, as [`Store::hint`] does. For
+    /// each, whether that look has to wait.
+    async fn end_webhooks(
         &self,
-        webhook: i64,
-        end: WebhookEnd,
+        ends: &[(i64, WebhookEnd)],
         now: EpochMs,
-    ) -> Result<bool, StoreError>;
+    ) -> Result<Vec<bool>, StoreError>;
     /// Makes an attempt due because somebody outside said that it moved: at once, or, when a hint did so a moment ago, at
     /// the end of a pause (one second while it is open, ten when it has ended). Whether it has to wait; `pause: false`
     /// never waits.

@@ -282,7 +282,6 @@ fn app(world: &Arc<World>, life: &Life) -> anyhow::Result<Arc<App>> {
     Ok(Arc::new(App {
         lines: vec![line],
         working: Working::default(),
-        refunding: Working::default(),
         lanes: Lanes::new(false, config.times.cap),
         pressure: Pressure::default(),
         rate_limits: RateLimits::default(),

@@ -307,6 +307,30 @@ impl Store for NodeStore {
         self.read(|tables| tables.refund_under_way(attempt)).await
     }
 
+    async fn take_refund_call(
+        &self,
+        attempt: AttemptId,
+        now: EpochMs,
+        until: EpochMs,
+    ) -> Answer<Option<RefundRow>> {
+        self.write("taking a refund's call", |tables| {
+            tables.take_refund_call(attempt, now, until)
+        })
+        .await
+    }
+
+    async fn end_refund_call(&self, refund: RefundId, until: EpochMs) -> Answer<()> {
+        self.write("ending a refund's call", |tables| {
+            tables.end_refund_call(refund, until);
+        })
+        .await
+    }
+
+    async fn free_refund_calls(&self) -> Answer<u64> {
+        self.write("freeing refunds' calls", Tables::free_refund_calls)
+            .await
+    }
+
     async fn renew_refund_key(&self, call: RefundCall, told: &str) -> Answer<bool> {
         self.write("renewing a refund's key", |tables| {
             tables.renew_refund_key(call, told)
@@ -392,10 +416,11 @@ impl Store for NodeStore {
         Ok(due)
     }
 
-    async fn end_webhook(&self, webhook: i64, end: WebhookEnd, now: EpochMs) -> Answer<bool> {
+    async fn end_webhooks(&self, all: &[(i64, WebhookEnd)], now: EpochMs) -> Answer<Vec<bool>> {
         let ends = self.world.bug != Some(Bug::WebhookTwice);
-        self.write("ending a webhook", |tables| {
-            tables.end_webhook(webhook, end, now, ends)
+        self.write("ending webhooks", |tables| {
+            let end = |(id, end): &(i64, WebhookEnd)| tables.end_webhook(*id, *end, now, ends);
+            all.iter().map(end).collect()
         })
         .await
     }

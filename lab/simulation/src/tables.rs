@@ -51,8 +51,6 @@ struct Beside {
     node: Option<String>,
     /// The newest look that recorded a word.
     looked: u32,
-    /// When a hint last made it due.
-    hint_at: Option<EpochMs>,
     /// When the gateway was last heard after its order's time was over.
     answered_at: Option<EpochMs>,
 }

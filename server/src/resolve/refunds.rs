@@ -30,20 +30,45 @@ pub(super) async fn carry_out(
         look: Look::NotYet,
         row,
     };
-    // A hint may have caused a second look while the first one's call is under way.
-    let Some(_turn) = app.refunding.begin(attempt.id) else {
-        return Ok(not_yet(attempt));
-    };
     let place = tokio::time::timeout(PLACE_WAIT, line.cancels.acquire()).await;
     let Ok(Ok(_place)) = place else {
         return Ok(not_yet(attempt));
     };
-    // Read as late as possible: its key and lock are those of this moment.
-    let under_way = app.store.refund_under_way(attempt.id).await?;
-    let Some((refund, call)) =
-        under_way.and_then(|refund| call_of(&refund, asked).map(|call| (refund, call)))
-    else {
+    // As late as possible: its key and lock are those of this moment. A hint may have caused a second look, here or on
+    // another node, while the first one's call is under way: two calls at once could be refused and carried out.
+    let (now, until) = (app.clock.epoch(), asked.lease);
+    let taken = app.store.take_refund_call(attempt.id, now, until).await?;
+    let Some(refund) = taken else {
         return Ok(not_yet(attempt));
+    };
+    let id = refund.id;
+    let looked = call(app, line, attempt, asked, refund).await;
+    // Not after a failure to record: what was heard may have to be heard again, and nobody else does that meanwhile.
+    if looked
+        .as_ref()
+        .is_ok_and(|looked| looked.look == Look::NotYet)
+    {
+        app.store.end_refund_call(id, until).await?;
+    }
+    looked
+}
+
+/// Makes the call and records its answer.
+async fn call(
+    app: &Arc<App>,
+    line: &Line,
+    attempt: AttemptRecord,
+    asked: &Asked,
+    refund: RefundRow,
+) -> Result<Looked, StoreError> {
+    let not_yet = |row| {
+        Ok(Looked {
+            look: Look::NotYet,
+            row,
+        })
+    };
+    let Some(call) = call_of(&refund, asked) else {
+        return not_yet(attempt);
     };
     match line.gateway.cancel(&call).await {
         CancelOutcome::Found(finding, told) => {
@@ -57,7 +82,7 @@ pub(super) async fn carry_out(
         }
         CancelOutcome::Unknown(told) => {
             warn_if_alarming(&attempt, &told);
-            Ok(not_yet(attempt))
+            not_yet(attempt)
         }
         CancelOutcome::RetryWithNewKey(told) => {
             warn_if_alarming(&attempt, &told);
@@ -65,7 +90,7 @@ pub(super) async fn carry_out(
             app.store
                 .renew_refund_key(refund.call(), &told_text(&told))
                 .await?;
-            Ok(not_yet(attempt))
+            not_yet(attempt)
         }
         CancelOutcome::Refused(told) => {
             warn_if_alarming(&attempt, &told);

@@ -315,6 +315,23 @@ impl<D: Engine> Store for SqlStore<D> {
         refunds::under_way(&mut *self.reader().await?, attempt).await
     }
 
+    async fn take_refund_call(
+        &self,
+        attempt: AttemptId,
+        now: EpochMs,
+        until: EpochMs,
+    ) -> Result<Option<RefundRow>, StoreError> {
+        refunds::take_call(self.write().await?, attempt, now, until).await
+    }
+
+    async fn end_refund_call(&self, refund: RefundId, until: EpochMs) -> Result<(), StoreError> {
+        refunds::end_call(&mut *self.writer().await?, refund, until).await
+    }
+
+    async fn free_refund_calls(&self) -> Result<u64, StoreError> {
+        refunds::free_calls(&mut *self.writer().await?).await
+    }
+
     async fn renew_refund_key(&self, call: RefundCall, told: &str) -> Result<bool, StoreError> {
         refunds::renew_key(self.write().await?, call, told).await
     }
@@ -388,13 +405,12 @@ impl<D: Engine> Store for SqlStore<D> {
         webhooks::due(&mut *self.reader().await?, now, most).await
     }
 
-    async fn end_webhook(
+    async fn end_webhooks(
         &self,
-        webhook: i64,
-        end: WebhookEnd,
+        ends: &[(i64, WebhookEnd)],
         now: EpochMs,
-    ) -> Result<bool, StoreError> {
-        webhooks::end(self.write().await?, webhook, end, now).await
+    ) -> Result<Vec<bool>, StoreError> {
+        webhooks::end(self.write().await?, ends, now).await
     }
 
     async fn hint(

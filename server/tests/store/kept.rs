@@ -167,16 +167,16 @@ async fn a_webhook_is_ended_once(db: Db) {
     let id = db.store.webhooks_due(NOW, 9).await.unwrap()[0].id;
     let later = NOW.plus(Millis::from_secs(60));
     let parked = WebhookEnd::Parked(later);
-    db.store.end_webhook(id, parked, NOW).await.unwrap();
+    db.store.end_webhooks(&[(id, parked)], NOW).await.unwrap();
     assert!(db.store.webhooks_due(NOW, 9).await.unwrap().is_empty());
     let due = db.store.webhooks_due(later, 9).await.unwrap();
     assert_eq!((due[0].id, due[0].tries), (id, 1));
     let hint = WebhookEnd::Hint(attempt.id);
-    db.store.end_webhook(id, hint, NOW).await.unwrap();
+    db.store.end_webhooks(&[(id, hint)], NOW).await.unwrap();
     assert_eq!(db.attempt(attempt.id).await.ask_at, Some(NOW));
     // Another node that looked at the same time comes too late: it asks nobody again.
-    db.store.end_webhook(id, hint, later).await.unwrap();
-    db.store.end_webhook(id, parked, later).await.unwrap();
+    db.store.end_webhooks(&[(id, hint)], later).await.unwrap();
+    db.store.end_webhooks(&[(id, parked)], later).await.unwrap();
     assert_eq!(db.attempt(attempt.id).await.ask_at, Some(NOW));
     assert!(db.store.webhooks_due(later, 9).await.unwrap().is_empty());
 }

@@ -221,7 +221,7 @@ async fn what_waits_longer_than_it_should_is_counted(db: Db) {
         WebhookEnd::Ignored,
     ];
     for (id, end) in ids.iter().zip(ends) {
-        db.store.end_webhook(*id, end, NOW).await.unwrap();
+        db.store.end_webhooks(&[(*id, end)], NOW).await.unwrap();
     }
     let told = overdue(later).await;
     assert_eq!(
@@ -246,7 +246,7 @@ async fn what_was_kept_long_enough_is_swept(db: Db) {
         (ids[2], WebhookEnd::Ignored),
         (ids[3], WebhookEnd::Ignored),
     ] {
-        db.store.end_webhook(id, end, NOW).await.unwrap();
+        db.store.end_webhooks(&[(id, end)], NOW).await.unwrap();
     }
     let sweep = async |before, most| db.store.sweep_webhooks(before, most).await.unwrap();
     assert_eq!(sweep(NOW, 9).await, 0);
@@ -287,9 +287,15 @@ async fn stored_webhooks_are_listed_and_replayed(db: Db) {
     let later = NOW.plus(Millis::from_secs(60));
     let due = db.store.webhooks_due(later, 9).await.unwrap();
     let hint = WebhookEnd::Hint(attempt.id);
-    db.store.end_webhook(due[0].id, hint, NOW).await.unwrap();
+    db.store
+        .end_webhooks(&[(due[0].id, hint)], NOW)
+        .await
+        .unwrap();
     let ignored = WebhookEnd::Ignored;
-    db.store.end_webhook(due[1].id, ignored, NOW).await.unwrap();
+    db.store
+        .end_webhooks(&[(due[1].id, ignored)], NOW)
+        .await
+        .unwrap();
     let desk = desk(&db).await;
     let all = WebhookFilter::default();
     let states = async |which| {

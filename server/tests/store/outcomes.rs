@@ -18,6 +18,7 @@ on_both!(
     the_next_look_is_moved_only_from_where_it_is,
     a_hint_that_comes_with_a_record_is_never_lost,
     an_answer_about_an_older_claim_is_dropped,
+    what_ends_as_never_charged_is_looked_at_further_when_somebody_said_that_it_moved,
     a_charge_without_stock_is_given_back,
     all_that_waits_is_woken_and_armed,
     what_the_gateway_says_can_always_be_stored,
@@ -151,9 +152,37 @@ async fn a_hint_that_comes_with_a_record_is_never_lost(db: Db) {
         });
         let hinted = EpochMs(NOW.0 + 1);
         let hint = WebhookEnd::Hint(attempt.id);
-        db.store.end_webhook(webhook, hint, hinted).await.unwrap();
+        db.store
+            .end_webhooks(&[(webhook, hint)], hinted)
+            .await
+            .unwrap();
         recording.await.unwrap();
         assert_eq!(db.attempt(attempt.id).await.ask_at, Some(hinted));
+    }
+}
+
+async fn what_ends_as_never_charged_is_looked_at_further_when_somebody_said_that_it_moved(db: Db) {
+    let nothing = Event::Found(Finding::NotFound { settled: true }, Source::Inquiry);
+    for (order, hinted) in [("ord_1", false), ("ord_2", true)] {
+        let attempt = db.claimed(order, "mug").await;
+        db.record(attempt.id, Event::Interrupted).await;
+        if hinted {
+            db.store.hint(attempt.id, NOW, true).await.unwrap();
+        }
+        let unknown = db.attempt(attempt.id).await;
+        let evidence = Evidence {
+            asked: Some(Asked {
+                payment_key: unknown.payment_key.clone().expect("was claimed"),
+                claimed_at: unknown.claimed_at,
+                look: unknown.looks + 1,
+                lease: unknown.ask_at.expect("waits for a look"),
+            }),
+            ..Evidence::plain("inquiry", NOW)
+        };
+        let ended = db.record_as(attempt.id, nothing, evidence).await.after;
+        assert_eq!(ended.attempt.status, AttemptStatus::Failed);
+        let further = hinted.then(|| NOW.plus(Millis::from_secs(1)));
+        assert_eq!((ended.ask_at, ended.asks), (further, 0), "{order}");
     }
 }
 

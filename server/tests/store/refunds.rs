@@ -31,6 +31,7 @@ on_both!(
     a_refused_refund_leads_back_and_the_next_begins,
     a_refusal_of_an_older_key_says_nothing_of_the_present_one,
     a_key_is_renewed_once_for_each_call,
+    a_refunds_call_is_one_lookers_until_it_is_given_back_or_its_time_is_over,
     a_shopper_cancels_its_own_order_whole_and_in_time,
     what_is_not_paid_has_nothing_to_give_back,
     the_census_counts_what_is_open,
@@ -138,6 +139,43 @@ async fn a_refund_is_reserved_and_begun_in_one_step(db: Db) {
         (last.source.as_str(), last.event.as_str()),
         ("operator", "cancel_asked")
     );
+}
+
+async fn a_refunds_call_is_one_lookers_until_it_is_given_back_or_its_time_is_over(db: Db) {
+    let attempt = paid(&db, "ord_1").await;
+    let at = |ms: u64| NOW.plus(Millis::new(ms));
+    let take = async |now, until| {
+        let taken = db.store.take_refund_call(attempt.id, now, until).await;
+        taken.unwrap()
+    };
+    assert_eq!(take(NOW, at(1_000)).await, None, "nothing is under way");
+    let row = reserved(&db, wish(&attempt, "k1", Some(3_000))).await;
+    assert_eq!(take(NOW, at(1_000)).await.as_ref(), Some(&row));
+    assert_eq!(take(at(999), at(2_000)).await, None);
+    // Another one's end is not this one's.
+    db.store.end_refund_call(row.id, at(2_000)).await.unwrap();
+    assert_eq!(take(at(999), at(2_000)).await, None);
+    assert_eq!(take(at(1_000), at(2_000)).await.as_ref(), Some(&row));
+    db.store.end_refund_call(row.id, at(2_000)).await.unwrap();
+    // Held beyond any look's time: by a clock that was wrong.
+    let wrong = at(10_000_000);
+    assert_eq!(take(at(1_001), wrong).await.as_ref(), Some(&row));
+    assert_eq!(take(at(1_002), at(3_000)).await.as_ref(), Some(&row));
+    assert_eq!(db.store.free_refund_calls().await.unwrap(), 1);
+    assert_eq!(take(at(1_003), at(3_000)).await.as_ref(), Some(&row));
+    // What has ended is nobody's to call for.
+    db.store.free_refund_calls().await.unwrap();
+    let answered = RefundWord {
+        answers: Some(row.call()),
+        listed: None,
+    };
+    let evidence = Evidence {
+        refunds: answered,
+        ..Evidence::plain("cancel", NOW)
+    };
+    db.record_as(attempt.id, Event::CancelRefused, evidence)
+        .await;
+    assert_eq!(take(at(5_000), at(6_000)).await, None);
 }
 
 async fn the_same_key_is_the_same_wish_and_another_body_is_refused(db: Db) {

@@ -61,6 +61,7 @@ impl Tables {
             unknown_since: None,
             ask_at: None,
             asks: 0,
+            hint_at: None,
             looks: 0,
         };
         let id = self.insert_attempt(record.clone());

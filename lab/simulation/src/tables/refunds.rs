@@ -5,6 +5,7 @@ use payment::attempt::{Event, Step};
 use payment::id::{IdempotencyKey, OrderId};
 use payment::money::Won;
 use payment::refund::{Heard, Refund, RefundStatus, begin_next};
+use payment::time::Millis;
 use server::clock::EpochMs;
 use server::store::rules::refunds::{
     answers_present_call, changed, concerns_refunds, has_begun, heard, may_ask,
@@ -21,6 +22,8 @@ use super::Tables;
 #[derive(Debug, Clone)]
 pub(crate) struct Refunded {
     client_key: IdempotencyKey,
+    /// Until when its call may be in flight.
+    called_until: Option<EpochMs>,
     pub(crate) row: RefundRow,
 }
 
@@ -52,6 +55,46 @@ impl Tables {
         let rows = self.refunds_of_attempt(attempt).into_iter();
         rows.rev()
             .find(|row| row.refund.status == RefundStatus::Asked)
+    }
+
+    /// Takes the call of the refund that is under way, unless somebody else's may be in flight.
+    pub(crate) fn take_refund_call(
+        &mut self,
+        attempt: AttemptId,
+        now: EpochMs,
+        until: EpochMs,
+    ) -> Option<RefundRow> {
+        let longest = now.plus(Millis::from_secs(1_200));
+        let under_way = self.refunds.iter_mut().find(|refund| {
+            refund.row.attempt == attempt && refund.row.refund.status == RefundStatus::Asked
+        })?;
+        let in_flight = |at: &EpochMs| *at > now && *at <= longest;
+        if under_way.called_until.as_ref().is_some_and(in_flight) {
+            return None;
+        }
+        under_way.called_until = Some(until);
+        Some(under_way.row.clone())
+    }
+
+    /// Gives a call back, if it is still the giver's.
+    pub(crate) fn end_refund_call(&mut self, id: RefundId, until: EpochMs) {
+        let taken = self.refunds.iter_mut().find(|refund| refund.row.id == id);
+        if let Some(refund) = taken.filter(|refund| refund.called_until == Some(until)) {
+            refund.called_until = None;
+        }
+    }
+
+    /// Gives back every call that was taken.
+    pub(crate) fn free_refund_calls(&mut self) -> u64 {
+        let taken = |refund: &&mut Refunded| {
+            refund.called_until.is_some() && refund.row.refund.status == RefundStatus::Asked
+        };
+        let mut freed = 0;
+        for refund in self.refunds.iter_mut().filter(taken) {
+            refund.called_until = None;
+            freed += 1;
+        }
+        freed
     }
 
     /// The refunds whose result is still to come.
@@ -109,6 +152,7 @@ impl Tables {
         let told = format!("{} {amount}", row.reference);
         self.refunds.push(Refunded {
             client_key: new.client_key,
+            called_until: None,
             row,
         });
         let rows = self.refunds_of_attempt(paying.id);

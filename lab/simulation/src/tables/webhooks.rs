@@ -1,16 +1,11 @@
 //! The webhook inbox: kept raw, looked at afterwards.
 
-use payment::attempt::AttemptStatus;
 use payment::id::GatewayName;
-use payment::time::Millis;
 use server::clock::EpochMs;
+use server::store::rules::hints::{self, Hinted};
 use server::store::{AttemptId, NewWebhook, WebhookEnd, WebhookRow};
 
 use super::Tables;
-
-/// How long after a look that a hint caused the next one may be caused, while the attempt is open, and when it has ended.
-const OPEN_PAUSE: Millis = Millis::from_secs(1);
-const ENDED_PAUSE: Millis = Millis::from_secs(10);
 
 /// A stored webhook.
 #[derive(Debug, Clone)]
@@ -101,31 +96,18 @@ impl Tables {
 
     /// Makes an attempt due because somebody outside said that it moved; whether that has to wait.
     pub(crate) fn hint(&mut self, id: AttemptId, now: EpochMs, pause: bool) -> bool {
-        let Some(status) = self.attempt(id).map(|record| record.attempt.status) else {
+        let Some(record) = self.attempt_mut(id) else {
             return false;
         };
-        let length = if status.is_open() {
-            OPEN_PAUSE
-        } else {
-            ENDED_PAUSE
+        let found = Hinted {
+            status: record.attempt.status,
+            ask_at: record.ask_at,
+            hint_at: record.hint_at,
         };
-        let beside = self.beside.entry(id).or_default();
-        let due = match beside.hint_at {
-            _ if !pause => now,
-            Some(set) if set > now && set <= now.plus(ENDED_PAUSE) => set,
-            Some(before) if before <= now => now.max(before.plus(length)),
-            Some(_) | None => now,
-        };
-        beside.hint_at = Some(due);
-        let gives_back = matches!(
-            status,
-            AttemptStatus::Mischarged | AttemptStatus::CancelRequested
-        );
-        if let Some(record) = self.attempt_mut(id) {
-            let queued = record.ask_at.filter(|at| *at <= now && !gives_back);
-            record.ask_at = Some(queued.unwrap_or(due));
-        }
-        due > now
+        let hint = hints::set(&found, now, pause);
+        record.ask_at = Some(hint.ask_at);
+        record.hint_at = Some(hint.hint_at);
+        hint.hint_at > now
     }
 
     pub(crate) fn webhooks_of(&self, id: AttemptId) -> u64 {

@@ -5,6 +5,7 @@ use payment::attempt::{
 };
 use payment::id::PaymentKey;
 use payment::order::OrderStatus;
+use payment::reach::Reason;
 use payment::time::Millis;
 
 use crate::clock::EpochMs;
@@ -85,6 +86,14 @@ fn ask_at(next: &Attempt, now: EpochMs) -> Option<EpochMs> {
     }
 }
 
+/// Whether an attempt that ends now, because the gateway shows nothing of it, is looked at further: somebody said that it
+/// moved, and a booking may be told before it can be seen.
+fn may_still_show(stored: &AttemptRecord, next: &Attempt) -> bool {
+    next.status == AttemptStatus::Failed
+        && next.reason == Some(Reason::NeverCharged)
+        && stored.hint_at.is_some()
+}
+
 /// When to look next at an attempt that is stored with a new state; a newer hint stays.
 #[must_use]
 pub fn next_look(
@@ -97,7 +106,11 @@ pub fn next_look(
         return stored.ask_at;
     }
     let hint = stored.ask_at.filter(|at| Some(*at) != own_lease);
-    [ask_at(next, now), hint].into_iter().flatten().min()
+    let further = may_still_show(stored, next).then(|| now.plus(FIRST_LOOK));
+    [ask_at(next, now), hint, further]
+        .into_iter()
+        .flatten()
+        .min()
 }
 
 /// Since when an attempt that is stored with a new state is unknown.

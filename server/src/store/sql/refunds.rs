@@ -101,6 +101,46 @@ pub(super) async fn under_way<C: Sql>(
     Ok(select(db, sql, values![attempt.0]).await?.pop())
 }
 
+/// Takes the call of the refund that is under way, unless somebody else's may be in flight. No look lasts twenty minutes:
+/// a call that is held for longer was taken by a clock that was wrong.
+pub(super) async fn take_call<D: Engine>(
+    mut tx: Tx<D>,
+    attempt: AttemptId,
+    now: EpochMs,
+    until: EpochMs,
+) -> Result<Option<RefundRow>, StoreError> {
+    let sql = "-- take_refund_call\nUPDATE refunds SET called_until = $3 WHERE attempt_id = $1 AND state = 'asked' \
+               AND (called_until IS NULL OR called_until <= $2 OR called_until > $2 + 1200000)";
+    let doing = "taking a refund's call";
+    let values = values![attempt.0, now, until];
+    let taken = tx.execute(doing, sql, values).await?;
+    let row = if taken == 1 {
+        under_way(&mut *tx, attempt).await?
+    } else {
+        None
+    };
+    commit::<D>(tx, doing).await?;
+    Ok(row)
+}
+
+/// Gives a call back, if it is still the giver's.
+pub(super) async fn end_call<C: Sql>(
+    db: &mut C,
+    refund: RefundId,
+    until: EpochMs,
+) -> Result<(), StoreError> {
+    let sql = "-- end_refund_call\nUPDATE refunds SET called_until = NULL WHERE id = $1 AND called_until = $2";
+    db.execute("ending a refund's call", sql, values![refund.0, until])
+        .await?;
+    Ok(())
+}
+
+/// Gives back every call that was taken.
+pub(super) async fn free_calls<C: Sql>(db: &mut C) -> Result<u64, StoreError> {
+    let sql = "-- free_refund_calls\nUPDATE refunds SET called_until = NULL WHERE called_until IS NOT NULL AND state = 'asked'";
+    db.execute("freeing refunds' calls", sql, &[]).await
+}
+
 async fn of_attempt<C: Sql>(db: &mut C, attempt: AttemptId) -> Result<Vec<RefundRow>, StoreError> {
     let sql = select_refunds!("refunds_of_attempt", "WHERE attempt_id = $1 ORDER BY id");
     select(db, sql, values![attempt.0]).await

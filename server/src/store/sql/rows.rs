@@ -16,7 +16,7 @@ macro_rules! attempt_columns {
     () => {
         "id, order_id, number, gateway, gateway_order_id, reference, payment_key, idempotency_key, \
          status, reach, reason, amount_won, charged_won, charged_in_won, canceled_won, deposit, void, \
-         cancel_won, cancel_from, cancel_key, window_until, claimed_at, resent_at, unknown_since, ask_at, asks, looks"
+         cancel_won, cancel_from, cancel_key, window_until, claimed_at, resent_at, unknown_since, ask_at, hint_at, asks, looks"
     };
 }
 pub(super) use attempt_columns;
@@ -147,6 +147,7 @@ pub(super) fn attempt_record<R: Columns>(row: &R) -> Result<AttemptRecord, Store
         resent_at: moment(row, "resent_at")?,
         unknown_since: moment(row, "unknown_since")?,
         ask_at: moment(row, "ask_at")?,
+        hint_at: moment(row, "hint_at")?,
         asks: count(row, "asks")?,
         looks: count(row, "looks")?,
     })

@@ -1,11 +1,11 @@
 //! The webhook inbox: kept raw, looked at afterwards.
 
 use payment::attempt::AttemptStatus;
-use payment::time::Millis;
 
 use super::engine::{Columns, Engine, Lock, Sql, Tx, values};
 use super::{commit, rows};
 use crate::clock::EpochMs;
+use crate::store::rules::hints::{self, Hinted};
 use crate::store::{AttemptId, NewWebhook, StoreError, WebhookEnd, WebhookRow};
 
 /// Stores a webhook; false when the same transmission is stored already.
@@ -46,15 +46,36 @@ fn webhook<R: Columns>(row: &R) -> Result<WebhookRow, StoreError> {
     })
 }
 
-/// Ends a look at a webhook; a hint makes its attempt due in the same transaction. One that another node ended meanwhile
-/// stays as that node left it. Whether the hinted look has to wait.
+/// Ends looks at webhooks; each hint makes its attempt due in the same transaction. One that another node ended meanwhile
+/// stays as that node left it. For each, whether the hinted look has to wait.
 pub(super) async fn end<D: Engine>(
     mut tx: Tx<D>,
+    ends: &[(i64, WebhookEnd)],
+    now: EpochMs,
+) -> Result<Vec<bool>, StoreError> {
+    let doing = "applying webhooks";
+    // All nodes lock the attempts in one order, so that none waits for another in a circle.
+    let hinted = |index: &usize| match ends[*index].1 {
+        WebhookEnd::Hint(attempt) => attempt.0,
+        WebhookEnd::Parked(_) | WebhookEnd::Ignored => 0,
+    };
+    let mut order: Vec<usize> = (0..ends.len()).collect();
+    order.sort_by_key(hinted);
+    let mut waits = vec![false; ends.len()];
+    for index in order {
+        let (webhook, end) = ends[index];
+        waits[index] = end_one(&mut *tx, webhook, end, now).await?;
+    }
+    commit::<D>(tx, doing).await?;
+    Ok(waits)
+}
+
+async fn end_one<C: Sql>(
+    db: &mut C,
     webhook: i64,
     end: WebhookEnd,
     now: EpochMs,
 ) -> Result<bool, StoreError> {
-    let doing = "applying a webhook";
     let (state, next_at, attempt) = match end {
         WebhookEnd::Hint(attempt) => ("applied", None, Some(attempt)),
         WebhookEnd::Parked(until) => ("parked", Some(until), None),
@@ -63,21 +84,12 @@ pub(super) async fn end<D: Engine>(
     let sql = "-- end_webhook\nUPDATE webhooks SET state = $2, next_at = $3, attempt_id = $4, tries = tries + 1 \
                WHERE id = $1 AND next_at IS NOT NULL";
     let values = values![webhook, state, next_at, attempt.map(|id| id.0)];
-    let ended = tx.execute(doing, sql, values).await?;
-    let mut waits = false;
-    if let Some(attempt) = attempt
-        && ended == 1
-    {
-        waits = hint_in(&mut *tx, attempt, now, true).await?;
+    let ended = db.execute("applying a webhook", sql, values).await?;
+    match attempt {
+        Some(attempt) if ended == 1 => hint_in(db, attempt, now, true).await,
+        Some(_) | None => Ok(false),
     }
-    commit::<D>(tx, doing).await?;
-    Ok(waits)
 }
-
-/// How long after a look that a hint caused the next one may be caused, while the attempt is open.
-const OPEN_PAUSE: Millis = Millis::from_secs(1);
-/// The same when it has ended.
-const ENDED_PAUSE: Millis = Millis::from_secs(10);
 
 /// Makes an attempt due because somebody outside said that it moved.
 pub(super) async fn hint<D: Engine>(
@@ -104,30 +116,16 @@ async fn hint_in<C: Sql>(
         return Ok(false);
     };
     let status = AttemptStatus::parse(row.text("status")?);
-    let open = status.is_some_and(AttemptStatus::is_open);
-    let last = row.integer_or_null("hint_at")?.map(EpochMs);
-    let length = if open { OPEN_PAUSE } else { ENDED_PAUSE };
-    let due = match last {
-        _ if !pause => now,
-        // A look is set for the end of the pause already: this hint is among those that it is for.
-        Some(set) if set > now && set <= now.plus(ENDED_PAUSE) => set,
-        // Farther ahead than any is ever set: by a clock that was wrong.
-        Some(before) if before <= now => now.max(before.plus(length)),
-        Some(_) | None => now,
+    let found = Hinted {
+        status: status.ok_or(StoreError::Corrupt { what: "status" })?,
+        ask_at: row.integer_or_null("ask_at")?.map(EpochMs),
+        hint_at: row.integer_or_null("hint_at")?.map(EpochMs),
     };
-    // One that waits for its turn keeps its place in the queue. A look in progress has asked before the hint, perhaps: it
-    // holds a moment ahead, or, while it gives money back, one that it has set itself.
-    let gives_back = matches!(
-        status,
-        Some(AttemptStatus::Mischarged | AttemptStatus::CancelRequested)
-    );
-    let queued = row.integer_or_null("ask_at")?.map(EpochMs);
-    let queued = queued.filter(|at| *at <= now && !gives_back);
-    let ask_at = queued.unwrap_or(due);
+    let hint = hints::set(&found, now, pause);
     let sql = "-- hint\nUPDATE attempts SET ask_at = $2, hint_at = $3 WHERE id = $1";
-    db.execute(doing, sql, values![attempt.0, ask_at, due])
+    db.execute(doing, sql, values![attempt.0, hint.ask_at, hint.hint_at])
         .await?;
-    Ok(due > now)
+    Ok(hint.hint_at > now)
 }
 
 /// How many raw webhooks of an attempt are stored.
