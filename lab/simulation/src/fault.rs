@@ -127,6 +127,12 @@ faults! {
     ShopperCancels = "shopper_cancels", 0.6;
     /// The shop gives part of a paid order's money back.
     OperatorRefunds = "operator_refunds", 0.4;
+    /// The gateway's own desk gives money back; per second.
+    DeskRefunds = "desk_refunds", 0.05;
+    /// The shop's operator ends a doubt by the gateway's books; per second.
+    OperatorEnds = "operator_ends", 0.3;
+    /// The shop's operator has a webhook looked at again; per second.
+    WebhooksReplayed = "webhooks_replayed", 0.2;
     /// A shopper leaves and comes back much later.
     Leave = "leave", 0.3;
     /// A page comes back from the back/forward cache or to the front.

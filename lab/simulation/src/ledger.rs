@@ -1,7 +1,10 @@
 //! The gateway's own books: what it was asked, and what it charged and gave back. The oracle of every run, so it shares
 //! no code with the crate `payment`: texts and whole numbers only.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The reason of what the gateway's own desk gave back.
+pub(crate) const DESK: &str = "at the desk";
 
 /// One charge.
 #[derive(Debug, Clone)]
@@ -77,6 +80,8 @@ pub(crate) struct Ledger {
     pub(crate) idem: BTreeMap<String, Option<Said>>,
     /// Cancels that were carried out, by key.
     pub(crate) cancels: BTreeMap<String, u64>,
+    /// Orders of which the gateway's own desk gave money back.
+    pub(crate) given_at_desk: BTreeSet<String>,
     /// Since when an order may be charged, without a gap.
     since: BTreeMap<String, u64>,
 }

@@ -7,6 +7,7 @@
 mod bank;
 mod bug;
 mod campaign;
+mod desk;
 mod fault;
 mod gateway;
 mod hooks;

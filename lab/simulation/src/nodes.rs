@@ -92,6 +92,12 @@ impl Nodes {
     }
 }
 
+/// Lets go of all processes of a run that is over.
+pub(crate) fn forget(world: &World) {
+    let list = std::mem::take(&mut lock(&world.nodes).list);
+    drop(list);
+}
+
 impl World {
     /// Any node, as a proxy without favourites picks it.
     pub(crate) fn any_node(&self) -> usize {

@@ -16,7 +16,7 @@ use crate::fault::{Counts, Fault};
 use crate::ledger::{Ledger, Way};
 use crate::tables::Tables;
 use crate::world::{World, lock};
-use crate::{bank, gateway, hooks, nodes, shopper};
+use crate::{bank, desk, gateway, hooks, nodes, shopper};
 
 /// What one seed came to.
 #[derive(Debug, Clone)]
@@ -94,6 +94,8 @@ pub fn run(seed: u64, bug: Option<Bug>, trace: bool, without: &[Fault]) -> Outco
     let live = AssertUnwindSafe(|| runtime.block_on(live(&world)));
     let figures = std::panic::catch_unwind(live).unwrap_or_default();
     drop(runtime);
+    // A process holds its store, the store the world, and the world its processes: the circle would never be freed.
+    nodes::forget(&world);
     WATCHED.set(false);
     if let Some(panic) = PANIC.take() {
         world.wrong_outside(&panic);
@@ -118,6 +120,7 @@ async fn live(world: &Arc<World>) -> Figures {
     }
     tokio::spawn(bank::weather(Arc::clone(world)));
     tokio::spawn(hooks::forge(Arc::clone(world)));
+    tokio::spawn(desk::work(Arc::clone(world)));
     let shoppers: Vec<_> = (0..world.plan.shoppers)
         .map(|number| tokio::spawn(shopper::shop(Arc::clone(world), number)))
         .collect();
@@ -276,6 +279,17 @@ fn compare_books(world: &World) {
             && record.attempt.reach == payment::reach::Reach::NotSent;
         if not_sent && ledger.was_sent(idem) {
             world.wrong(format_args!("{idem} is not_sent, but the gateway has it"));
+        }
+        let charge = record.payment_key.as_ref().and_then(|key| {
+            let payment = ledger.payments.get(key.as_str())?;
+            payment.charges.iter().find(|charge| charge.idem == idem)
+        });
+        let known = gateway::plain(record.attempt.canceled);
+        if let Some(charge) = charge.filter(|charge| charge.canceled != known) {
+            world.wrong(format_args!(
+                "of {idem} {known} is known as given back, at the gateway it is {}",
+                charge.canceled
+            ));
         }
     }
     let mut stored = std::collections::BTreeSet::new();

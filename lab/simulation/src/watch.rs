@@ -330,7 +330,8 @@ impl World {
             let asked_back = lock(&self.tables)
                 .refunds
                 .iter()
-                .any(|refund| refund.row.order_id.as_str() == order);
+                .any(|refund| refund.row.order_id.as_str() == order)
+                || lock(&self.ledger).given_at_desk.contains(order);
             if !asked_back && !standing.iter().any(|charge| charge.amount == amount) {
                 self.wrong(format_args!(
                     "tab {tab} shows {order} as paid without a charge"
