@@ -1,6 +1,7 @@
 //! A server that is killed again and again under load: nothing may be lost, and nobody charged twice.
 
 mod killer;
+mod refunds;
 
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ use crate::shopper::{Prepared, Seen, shop};
 use crate::stats::Latencies;
 use crate::verdict::Rule;
 use killer::{Killer, Tally};
+use refunds::{Asked, Wish};
 
 pub(super) const ON_SQLITE: Experiment = Experiment {
     name: "kills-sqlite",
@@ -45,9 +47,13 @@ const NODES: usize = 4;
 const DRAIN: Duration = Duration::from_secs(240);
 
 /// Losses are wanted here, so nothing stops the confirms. On PostgreSQL a lease is as short as its rule allows.
-const SETTINGS: &[(&str, &str)] = &[("JARI_CIRCUIT", "off")];
+const SETTINGS: &[(&str, &str)] = &[
+    ("JARI_CIRCUIT", "off"),
+    ("JARI_OPERATOR_TOKEN", refunds::TOKEN),
+];
 const SETTINGS_OF_NODES: &[(&str, &str)] = &[
     ("JARI_CIRCUIT", "off"),
+    ("JARI_OPERATOR_TOKEN", refunds::TOKEN),
     ("JARI_PG_TIMEOUT_MS", "2500"),
     ("JARI_NODE_LEASE_MS", "7500"),
 ];
@@ -88,6 +94,16 @@ fn plan(lab: &Lab, engine: Engine) -> Plan {
             "pages that said paid while the gateway held no charge",
             none,
         ),
+        one(
+            "refunds-unanswered",
+            "wishes to have money back that never got a final answer",
+            none,
+        ),
+        one(
+            "reconcile",
+            "breaks that `jari reconcile --all` finds afterwards, and payments that it could not ask about",
+            none,
+        ),
     ];
     criteria.extend(truth::criteria(CONDITION));
     Plan {
@@ -97,12 +113,14 @@ fn plan(lab: &Lab, engine: Engine) -> Plan {
             &format!("{RATE} shoppers/s, each the page's own machine; kill -9 every {} ms, started again at once, until {} kills had confirms in flight", PERIOD.as_millis(), wanted(lab)),
             "each kill is preceded by a confirm of its own, and comes in turn: at random, about the claim (of four confirms at once), when the gateway has the call, when it has booked",
             "the gateway is by turns fast (20 ms), slow (1 s), lossy before and lossy after the booking (half of the calls)",
+            "of every six paid orders one is canceled by its shopper, and of one the operator gives a part back, each asked for again with the same key until the answer is final",
             "webhooks are sent, 30 % doubled, 20 % out of order, 30 % never; failed ones again",
             "a kill counts if the rows show attempts in the middle of which the process died; afterwards the gateway ends what was never confirmed, and all is waited for",
         ]),
         valid_only_if: lines(&[
             "every shopper arrived",
-            "the gateway saw confirms and webhooks were stored",
+            "the gateway saw confirms, webhooks were stored and money was given back",
+            "`jari reconcile` compared payments",
             &format!("the kills met claimed confirms that the gateway never got, some that it worked on, and some that were booked and not recorded, each at least {} times", met(lab)),
             "all programs ended when asked to, and none of their processes and ports is left",
         ]),
@@ -127,8 +145,15 @@ async fn run(lab: &Lab, engine: Engine) -> anyhow::Result<Findings> {
     let urls: Vec<_> = site.nodes.iter().map(|node| node.url.clone()).collect();
     let client = site.client.clone();
     // Each shopper is on one node, and meets its death.
-    let arriving = urls.iter().cycle().cloned().zip(orders);
-    let shoppers = |(url, order): (String, Prepared), due| page(client.clone(), url, order, due);
+    let arriving = urls.iter().cycle().cloned().zip(orders).enumerate();
+    let shoppers = |(index, (url, order)): (usize, (String, Prepared)), due| {
+        let client = client.clone();
+        async move {
+            let page = page(client.clone(), url.clone(), order.clone(), due).await;
+            let asked = refunds::ask(&client, &url, &order, &page.1, Wish::of(index)).await;
+            (page, asked)
+        }
+    };
     let killer = Killer::new(&mut site, engine, probes, wanted(lab));
     let (seen, tally) = tokio::join!(
         drive(&pace, start, arriving, shoppers),
@@ -141,6 +166,8 @@ async fn run(lab: &Lab, engine: Engine) -> anyhow::Result<Findings> {
     condition.check("every shopper arrived", started == pace.len(), all);
     let drained = site.all_known(DRAIN).await?;
     condition.figure("drainSeconds", drained.map(|took| took.as_secs_f64()));
+    let mut findings = Findings::default();
+    reconcile(&site, &mut condition, &mut findings).await?;
     let ledger = site.gateway.ledger().await?;
     let (truth, tidy) = site.close().await?;
     let confirms = ledger.confirms("received");
@@ -150,9 +177,13 @@ async fn run(lab: &Lab, engine: Engine) -> anyhow::Result<Findings> {
     condition.check("nothing is left of the programs", tidy, tidy);
     let stored = truth.webhooks.values().sum::<u64>();
     condition.check("webhooks were stored", stored > 0, stored);
-    let mut findings = Findings::default();
-    let mut pages: Vec<_> = seen.arrived.into_iter().map(|(_, seen)| seen).collect();
+    let (mut pages, asked): (Vec<_>, Vec<_>) =
+        seen.arrived.into_iter().map(|(_, seen)| seen).unzip();
+    let canceled = refunds::canceled(&pages, &asked);
+    given_back(&asked, &ledger, &mut condition, &mut findings);
     pages.append(&mut tally.pages);
+    // What its shopper canceled after it was shown as paid holds no charge any more.
+    pages.retain(|(id, _)| !canceled.contains(id));
     told(&pages, &truth, &ledger, &mut condition, &mut findings);
     note(lab, &tally, &mut condition, &mut findings);
     let unsent = truth.claimed_and_never_sent(&ledger);
@@ -166,6 +197,38 @@ async fn run(lab: &Lab, engine: Engine) -> anyhow::Result<Findings> {
     truth.judge(CONDITION, &ledger, &mut condition, &mut findings);
     findings.add(CONDITION, condition);
     Ok(findings)
+}
+
+/// Holds the shop's books against the gateway's, as an operator does.
+async fn reconcile(
+    site: &Site,
+    condition: &mut Condition,
+    findings: &mut Findings,
+) -> anyhow::Result<()> {
+    let told = site.reconcile().await?;
+    let count = |name: &str| told[name].as_u64().unwrap_or(0);
+    let breaks = told["breaks"].as_array().map_or(0, Vec::len) as u64;
+    findings.measure("reconcile", (breaks + count("couldNotAsk")) as f64);
+    let compared = count("payments");
+    condition.check("reconcile compared payments", compared > 0, compared);
+    condition.figure("reconcile", told);
+    Ok(())
+}
+
+/// What the wishes to have money back came to.
+fn given_back(
+    asked: &[Option<Asked>],
+    ledger: &crate::harness::gateway::Ledger,
+    condition: &mut Condition,
+    findings: &mut Findings,
+) {
+    let asked: Vec<Asked> = asked.iter().flatten().copied().collect();
+    condition.figure("refundsAskedFor", refunds::summary(&asked));
+    let open = |asked: &&Asked| asked.status.is_none_or(|status| status >= 500);
+    let unanswered = asked.iter().filter(open).count();
+    findings.measure("refunds-unanswered", unanswered as f64);
+    let cancels = ledger.calls("cancel", "approved");
+    condition.check("the gateway gave money back", cancels > 0, cancels);
 }
 
 /// Runs one page, and says whose it was.

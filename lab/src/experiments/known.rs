@@ -34,7 +34,7 @@ const OUTAGE: Duration = Duration::from_secs(15);
 const DELAY_MS: u64 = 20;
 /// New shoppers a second while the many are drained.
 const RATE: u32 = 10;
-/// The target of the issue, ms.
+/// How soon it is to be known, ms.
 const TARGET_MS: f64 = 5_000.0;
 /// How long all may take to be known.
 const LIMIT: Duration = Duration::from_secs(600);

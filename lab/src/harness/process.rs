@@ -22,6 +22,20 @@ pub(crate) struct Usage {
     pub(crate) rss_kib: u64,
 }
 
+/// A program of ours with these variables added to an environment free of settings of ours.
+pub(crate) fn command(path: &Path, env: &[(String, String)]) -> Command {
+    let mut command = Command::new(path);
+    // Whatever the caller's shell sets must not become part of a condition.
+    for (key, _) in std::env::vars_os() {
+        let ours = key.to_string_lossy().starts_with("JARI_");
+        if ours || key == "DATABASE_URL" {
+            command.env_remove(&key);
+        }
+    }
+    command.envs(env.iter().map(|(key, value)| (key, value)));
+    command
+}
+
 /// A running program.
 #[derive(Debug)]
 pub(crate) struct Program {
@@ -41,17 +55,9 @@ impl Program {
         log: PathBuf,
     ) -> anyhow::Result<Self> {
         let file = File::create(&log).with_context(|| format!("making {}", log.display()))?;
-        let mut command = Command::new(path);
-        // Whatever the caller's shell sets must not become part of a condition.
-        for (key, _) in std::env::vars_os() {
-            let ours = key.to_string_lossy().starts_with("JARI_");
-            if ours || key == "DATABASE_URL" {
-                command.env_remove(&key);
-            }
-        }
+        let mut command = command(path, env);
         let child = command
             .args(args)
-            .envs(env.iter().map(|(key, value)| (key, value)))
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)
             .stderr(file)

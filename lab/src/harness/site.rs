@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use reqwest::Client;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use super::gateway::Gateway;
-use super::process::Program;
+use super::process::{Program, command};
 use super::truth::{Rows, Truth};
 use super::{Lab, START_LIMIT, scrape};
 use crate::postgres_own::OwnServer;
@@ -216,6 +217,19 @@ impl Site {
             }
             tokio::time::sleep(COUNT).await;
         }
+    }
+
+    /// Has the shop's own command hold all books against the gateway's; what it says.
+    pub(crate) async fn reconcile(&self) -> anyhow::Result<Value> {
+        let node = &self.nodes[0];
+        let mut command = command(&node.jari, &node.env);
+        command.args(["reconcile", "--all", "--json"]);
+        command.args(["--concurrency", "16", "--per-second", "1000"]);
+        let done = command.output().await.context("reconciling")?;
+        serde_json::from_slice(&done.stdout).with_context(|| {
+            let said = String::from_utf8_lossy(&done.stderr);
+            format!("reconciling ended with {}: {said}", done.status)
+        })
     }
 
     /// Stops every program, the nodes first, and reads the rows. The flag: all ended when asked to, and nothing is left.

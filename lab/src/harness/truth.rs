@@ -188,12 +188,16 @@ impl Truth {
             breach(
                 "charge-lost",
                 "orders charged at the gateway and not paid in the shop",
-                of_orders(&|id, status| charged(id) > 0 && status != "paid"),
+                of_orders(&|id, status| {
+                    charged(id) > 0 && !["paid", "partially_canceled"].contains(&status)
+                }),
             ),
             breach(
                 "charge-invented",
                 "orders paid in the shop and not charged at the gateway",
-                of_orders(&|id, status| status == "paid" && charged(id) < 1),
+                of_orders(&|id, status| {
+                    ["paid", "partially_canceled"].contains(&status) && charged(id) < 1
+                }),
             ),
             breach(
                 "not-known",

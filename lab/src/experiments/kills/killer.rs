@@ -217,7 +217,10 @@ impl<'a> Killer<'a> {
         while begun.elapsed() < SHARE_PATIENCE {
             for step in 0..nodes {
                 let index = (self.tally.kills as usize + step) % nodes;
-                let scrape = self.site.scrape(index).await?;
+                // One that is too busy to answer is not the one to kill.
+                let Ok(scrape) = self.site.scrape(index).await else {
+                    continue;
+                };
                 if scrape.sum("pg_places", &[("operation", "confirm")]) >= 1.0 {
                     return Ok(index);
                 }
