@@ -1,6 +1,5 @@
 //! The only place that reads a clock: monotonic for deadlines, wall time for what is stored.
 
-#[cfg(feature = "simulation")]
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -37,10 +36,16 @@ impl EpochMs {
     }
 }
 
-/// The clocks of one process.
+/// What a clock's shared start is before it was ever aligned.
+const NOT_ALIGNED: i64 = i64::MIN;
+
+/// The clocks of one process. Copies are one clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     start: Instant,
+    /// The start by the clock that all nodes go by, ms since 1970; [`NOT_ALIGNED`] where the machine's own counts. A process
+    /// has a clock or two, for as long as it runs.
+    shared: &'static AtomicI64,
     /// Under virtual time: the wall time at the start, and how far a node's wall clock is off.
     #[cfg(feature = "simulation")]
     wall: Option<(EpochMs, &'static AtomicI64)>,
@@ -56,18 +61,21 @@ impl Clock {
     pub fn new() -> Self {
         Self {
             start: Instant::now(),
+            shared: Box::leak(Box::new(AtomicI64::new(NOT_ALIGNED))),
             #[cfg(feature = "simulation")]
             wall: None,
         }
     }
 
     /// Starts the clocks of a simulated node: wall time is `wall` now and goes with the runtime's virtual time, off by
-    /// `skew` ms.
+    /// `skew` ms until the clock is aligned, which `shared` keeps.
     #[cfg(feature = "simulation")]
     #[must_use]
-    pub fn simulated(wall: EpochMs, skew: &'static AtomicI64) -> Self {
+    pub fn simulated(wall: EpochMs, skew: &'static AtomicI64, shared: &'static AtomicI64) -> Self {
+        shared.store(NOT_ALIGNED, Ordering::Relaxed);
         Self {
             start: Instant::now(),
+            shared,
             wall: Some((wall, skew)),
         }
     }
@@ -78,9 +86,23 @@ impl Clock {
         Millis::new(u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Wall time; may step.
+    /// Goes by another clock from now on, which read `read` at some moment within the last `ago`: the database's that
+    /// several nodes share. From here to the next reading the monotonic clock counts, so no step of the machine's own
+    /// clock is seen any more.
+    pub fn align(&self, read: EpochMs, ago: Millis) {
+        let right = self.epoch().clamp(read, read.plus(ago));
+        let now = i64::try_from(self.now().get()).unwrap_or(i64::MAX);
+        self.shared
+            .store(right.0.saturating_sub(now), Ordering::Relaxed);
+    }
+
+    /// Wall time; may step, unless it goes by the database's clock.
     #[must_use]
     pub fn epoch(&self) -> EpochMs {
+        let shared = self.shared.load(Ordering::Relaxed);
+        if shared != NOT_ALIGNED {
+            return EpochMs(shared).plus(self.now());
+        }
         #[cfg(feature = "simulation")]
         if let Some((wall, skew)) = self.wall {
             let true_time = wall.plus(self.now());
@@ -90,5 +112,30 @@ impl Clock {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         EpochMs(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_aligned_clock_goes_by_the_other_and_moves_no_more_than_it_must() {
+        let clock = Clock::new();
+        let hour = 3_600_000;
+        let other = EpochMs(clock.epoch().0 + hour);
+        clock.align(other, Millis::new(20));
+        assert_eq!(clock.epoch(), other, "it was behind");
+        tokio::time::advance(Millis::from_secs(5).to_duration()).await;
+        assert_eq!(clock.epoch(), other.plus(Millis::from_secs(5)));
+        // Within what the reading allows nothing moves.
+        clock.align(other.plus(Millis::new(4_990)), Millis::new(20));
+        assert_eq!(clock.epoch(), other.plus(Millis::from_secs(5)));
+        clock.align(other.plus(Millis::new(4_900)), Millis::new(20));
+        assert_eq!(
+            clock.epoch(),
+            other.plus(Millis::new(4_920)),
+            "it was ahead"
+        );
     }
 }

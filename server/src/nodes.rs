@@ -31,7 +31,17 @@ pub async fn join(app: &App) -> Result<(), StoreError> {
     for line in &app.lines {
         line.slots.set_share(0, 0);
     }
+    align(app).await?;
     beat(app).await
+}
+
+/// Sets this node's clock by the database's: what one node stores, another compares with its own time, and "not found"
+/// becomes an answer with time alone.
+async fn align(app: &App) -> Result<(), StoreError> {
+    let asked = app.clock.now();
+    let read = app.store.now(app.clock.epoch()).await?;
+    app.clock.align(read, app.clock.now().less(asked));
+    Ok(())
 }
 
 /// Renews the lease until the server stops; with a database of its own there is nothing to divide.
@@ -46,7 +56,11 @@ pub async fn run(app: Arc<App>) {
 async fn divide(app: &App) {
     loop {
         // A database that does not answer must not keep the next renewal from being tried.
-        match tokio::time::timeout(BEAT_LIMIT.to_duration(), beat(app)).await {
+        let beat = async {
+            align(app).await?;
+            beat(app).await
+        };
+        match tokio::time::timeout(BEAT_LIMIT.to_duration(), beat).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(
                 error = &error as &dyn std::error::Error,

@@ -670,6 +670,8 @@ pub trait Store: Send + Sync {
 
     /// Whether several nodes may share this database.
     fn is_shared(&self) -> bool;
+    /// The time by the clock that all who share this database go by; `own` is the caller's.
+    async fn now(&self, own: EpochMs) -> Result<EpochMs, StoreError>;
     /// Renews a node's lease and gives it the slots that it may use from now on.
     async fn beat(&self, beat: Beat) -> Result<Vec<NodeSlots>, StoreError>;
     /// Ends a node's lease at once: its calls have ended.

@@ -44,9 +44,6 @@ pub struct Options {
     /// Faults that are left out, by their names in the report
     #[arg(long, value_delimiter = ',')]
     pub without: Vec<String>,
-    /// Lets wall clocks go wrong by an hour, which is beyond what is promised
-    #[arg(long)]
-    pub astray: bool,
 }
 
 impl Options {
@@ -57,11 +54,7 @@ impl Options {
                 .copied()
                 .ok_or_else(|| anyhow::anyhow!("there is no fault {name}"))
         };
-        let mut without: Vec<Fault> = self.without.iter().map(find).collect::<Result<_, _>>()?;
-        if !self.astray {
-            without.push(Fault::ClockAstray);
-        }
-        Ok(without)
+        self.without.iter().map(find).collect()
     }
 }
 

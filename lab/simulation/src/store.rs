@@ -462,6 +462,10 @@ impl Store for NodeStore {
         self.world.plan.nodes > 1
     }
 
+    async fn now(&self, _: EpochMs) -> Answer<EpochMs> {
+        self.read(|tables| tables.now).await
+    }
+
     async fn beat(&self, beat: Beat) -> Answer<Vec<NodeSlots>> {
         self.write("dividing the cap", |tables| tables.beat(&beat))
             .await

@@ -449,6 +449,10 @@ impl<D: Engine> Store for SqlStore<D> {
         D::SHARED
     }
 
+    async fn now(&self, own: EpochMs) -> Result<EpochMs, StoreError> {
+        self.reader().await?.clock(own).await
+    }
+
     async fn beat(&self, beat: Beat) -> Result<Vec<NodeSlots>, StoreError> {
         nodes::beat(self.write().await?, &beat).await
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use payment::time::Millis;
-use server::clock::Clock;
+use server::clock::{Clock, EpochMs};
 use server::store::{Beat, Claim, Claimed, HeldSlots, NodeSlots};
 use tokio::task::JoinSet;
 
@@ -15,6 +15,7 @@ on_both!(
     a_dead_nodes_share_returns_after_its_lease_and_a_leaving_ones_at_once,
     nodes_that_beat_at_once_never_hold_more_than_the_cap,
     what_a_dead_node_claimed_is_found_and_what_a_living_one_claims_is_not,
+    the_time_of_a_shared_database_is_not_the_askers,
 );
 
 const LONG: Millis = Millis::from_secs(65);
@@ -39,6 +40,14 @@ async fn beat(db: &Db, node: &str, lease: Millis, in_use: u32) -> NodeSlots {
 
 async fn slots(db: &Db, node: &str, in_use: u32) -> u32 {
     beat(db, node, LONG, in_use).await.slots
+}
+
+async fn the_time_of_a_shared_database_is_not_the_askers(db: Db) {
+    let wrong = EpochMs(1);
+    let told = db.store.now(wrong).await.expect("a clock");
+    // Where one process owns the database, its own clock is the only one.
+    assert_eq!(told == wrong, !db.store.is_shared());
+    assert!(db.store.now(wrong).await.expect("a clock") >= told);
 }
 
 async fn a_new_node_grows_only_as_the_others_shrink_and_the_sum_never_exceeds_the_cap(db: Db) {
