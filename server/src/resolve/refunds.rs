@@ -67,7 +67,7 @@ async fn call(
             row,
         })
     };
-    let Some(call) = call_of(&refund, asked) else {
+    let Some(call) = call_of(&refund, &attempt, asked) else {
         return not_yet(attempt);
     };
     match line.gateway.cancel(&call).await {
@@ -108,10 +108,7 @@ async fn refused(
     asked: &Asked,
     (told, call): (&Told, RefundCall),
 ) -> Result<Looked, StoreError> {
-    let inquiry = line
-        .gateway
-        .inquire(Some(&asked.payment_key), &attempt.gateway_order_id)
-        .await;
+    let inquiry = line.gateway.inquire(&asked.names(&attempt)).await;
     let InquiryOutcome::Found(finding @ Finding::Charged { .. }, listed) = inquiry else {
         // Nobody knows yet, also where the gateway cannot see the payment; the next look asks before it calls again.
         return Ok(Looked {
@@ -139,9 +136,10 @@ async fn refused(
 }
 
 /// The same bytes for the same key: all that the call says is fixed with it.
-fn call_of(refund: &RefundRow, asked: &Asked) -> Option<CancelCall> {
+fn call_of(refund: &RefundRow, attempt: &AttemptRecord, asked: &Asked) -> Option<CancelCall> {
     let known = &refund.refund;
     Some(CancelCall {
+        handle: attempt.handle.clone(),
         payment_key: asked.payment_key.clone(),
         amount: (known.amount < known.lock).then_some(known.amount),
         balance: Some(known.lock),
