@@ -72,6 +72,8 @@ const BANS: &[Ban] = &[
         concat!("test.", "fixme("),
         "a test that does not run is no test",
     ),
+    ban_everywhere("", concat!("<<<<", "<<< "), "left by a merge"),
+    ban_everywhere("", concat!(">>>>", ">>> "), "left by a merge"),
     ban_everywhere(
         "package-lock.json",
         "\"resolved\"",
@@ -216,6 +218,16 @@ mod tests {
         assert_eq!(broken("server/tests/a.rs", &rust).len(), 1);
         let script = format!("test.{}('a', async () => {{}});\n", "only");
         assert_eq!(broken("end2end/tests/a.spec.ts", &script).len(), 1);
+    }
+
+    #[test]
+    fn what_a_merge_left_is_found_in_any_file() {
+        let text = format!(
+            "{} HEAD\na\n=======\nb\n{} other\n",
+            "<".repeat(7),
+            ">".repeat(7)
+        );
+        assert_eq!(broken("CHANGELOG.md", &text).len(), 2);
     }
 
     #[test]
