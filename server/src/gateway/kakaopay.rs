@@ -11,12 +11,13 @@ mod wire;
 use async_trait::async_trait;
 use payment::attempt::Finding;
 use payment::id::{GatewayHandle, GatewayName, GatewayOrderId};
-use payment::reach::NotSent;
+use payment::money::Won;
+use payment::reach::{Lost, NotSent};
 use payment::time::Millis;
 use reqwest::Url;
 use tokio::time::Instant;
 
-use super::exchange::{LEAST_TIMEOUT, base_address, connect_limit};
+use super::exchange::{self, LEAST_TIMEOUT, base_address, connect_limit};
 use super::meter::{self, Meter, Operation};
 use super::secret::Secret;
 use super::{
@@ -120,7 +121,9 @@ enum Windows {
 
 impl Windows {
     fn of(base: &Url) -> Self {
-        let real = base.host_str().is_some_and(|host| host.ends_with(API_DOMAIN));
+        let real = base
+            .host_str()
+            .is_some_and(|host| host.ends_with(API_DOMAIN));
         if real {
             Self::KakaoPay
         } else {
@@ -132,7 +135,8 @@ impl Windows {
         match self {
             Self::KakaoPay => {
                 let host = url.host_str().unwrap_or_default();
-                url.scheme() == "https" && WINDOW_DOMAINS.iter().any(|domain| host.ends_with(domain))
+                url.scheme() == "https"
+                    && WINDOW_DOMAINS.iter().any(|domain| host.ends_with(domain))
             }
             Self::Beside(origin) => url.origin().ascii_serialization() == *origin,
         }
@@ -199,38 +203,46 @@ impl KakaoPay {
         })
     }
 
-    /// Asks for the order, within `limit` and the limit of every inquiry.
-    async fn order(&self, named: Named<'_>, limit: Millis) -> InquiryOutcome {
+    /// Asks for the order.
+    async fn order(&self, named: Named<'_>) -> InquiryOutcome {
         let meter = Meter::start(&self.name, Operation::Inquire);
         let body = OrderBody {
             cid: named.cid,
             tid: named.tid.as_str(),
         };
-        let limit = limit.min(self.inquiry_timeout);
-        let heard = self.client.post(Call::Order, &body, limit).await;
+        let heard = self
+            .client
+            .post(Call::Order, &body, self.inquiry_timeout)
+            .await;
         let outcome = outcome::looked_up(named, heard);
         meter.end(meter::inquiry_label(&outcome));
         outcome
     }
 
     async fn approve(&self, call: &ConfirmCall, named: Named<'_>) -> ConfirmOutcome {
-        let started = Instant::now();
+        let order = &call.gateway_order_id;
+        let until = Instant::now() + self.pg_timeout.to_duration();
         let body = ApproveBody {
             cid: named.cid,
             tid: named.tid.as_str(),
-            partner_order_id: named.order.as_str(),
-            partner_user_id: &partner_user_id(named.order),
+            partner_order_id: order.as_str(),
+            partner_user_id: &partner_user_id(order),
             pg_token: call.payment_key.as_str(),
-            payload: payload_of_approve(named.order),
+            payload: payload_of_approve(order),
             total_amount: call.amount.get(),
         };
-        let heard = self.client.post(Call::Approve, &body, self.pg_timeout).await;
+        let heard = self
+            .client
+            .post(Call::Approve, &body, self.pg_timeout)
+            .await;
         match outcome::approved(named, call.amount, heard) {
             Approved::Ended(outcome) => outcome,
             Approved::Refused(decline, told) => {
                 // Within the time of the confirm itself, whose slot is held; without an answer it stays unknown.
-                let left = self.pg_timeout.less(Millis::since(started));
-                let asked = self.order(named, left).await;
+                let asked = tokio::time::timeout_at(until, self.order(named)).await;
+                let asked = asked.unwrap_or_else(|_| {
+                    InquiryOutcome::NoAnswer(exchange::unheard(Lost::TimedOut))
+                });
                 outcome::refused(decline, told, call.amount, asked)
             }
         }
@@ -246,11 +258,11 @@ impl KakaoPay {
             let amount = call.amount.unwrap_or(balance);
             return Ok(GiveBack { amount, balance });
         }
-        match self.order(named, self.inquiry_timeout).await {
+        match self.order(named).await {
             InquiryOutcome::Found(finding @ Finding::Charged { charged, canceled }, told) => {
                 let balance = charged.amount.less(canceled);
                 let amount = call.amount.unwrap_or(balance);
-                if amount == payment::money::Won::ZERO {
+                if amount == Won::ZERO {
                     return Err(CancelOutcome::Found(finding, told));
                 }
                 Ok(GiveBack { amount, balance })
@@ -283,10 +295,11 @@ impl KakaoPay {
     fn named<'a>(
         &'a self,
         handle: Option<&'a GatewayHandle>,
-        order: &'a GatewayOrderId,
+        order: Option<&'a GatewayOrderId>,
     ) -> Option<Named<'a>> {
         if handle.is_none() {
-            tracing::error!(gateway = %self.name, %order, "a payment without its tid");
+            let order = order.map(GatewayOrderId::as_str);
+            tracing::error!(gateway = %self.name, order, "a payment without its tid");
         }
         Some(Named {
             cid: &self.cid,
@@ -329,7 +342,10 @@ impl Gateway for KakaoPay {
             cancel_url: &request.close_url,
             fail_url: &request.fail_url,
         };
-        let heard = self.client.post(Call::Ready, &body, self.inquiry_timeout).await;
+        let heard = self
+            .client
+            .post(Call::Ready, &body, self.inquiry_timeout)
+            .await;
         let outcome = outcome::opened(heard, |url| self.windows.allow(url));
         meter.end(meter::open_label(&outcome));
         outcome
@@ -337,7 +353,7 @@ impl Gateway for KakaoPay {
 
     async fn confirm(&self, call: &ConfirmCall) -> ConfirmOutcome {
         let meter = Meter::start(&self.name, Operation::Confirm);
-        let outcome = match self.named(call.handle.as_ref(), &call.gateway_order_id) {
+        let outcome = match self.named(call.handle.as_ref(), Some(&call.gateway_order_id)) {
             Some(named) => self.approve(call, named).await,
             // Nothing is sent; only an attempt that was opened can be claimed.
             None => ConfirmOutcome::NotSent(NotSent::Connect),
@@ -347,15 +363,15 @@ impl Gateway for KakaoPay {
     }
 
     async fn inquire(&self, payment: &PaymentNames) -> InquiryOutcome {
-        match self.named(payment.handle.as_ref(), &payment.gateway_order_id) {
-            Some(named) => self.order(named, self.inquiry_timeout).await,
+        match self.named(payment.handle.as_ref(), Some(&payment.gateway_order_id)) {
+            Some(named) => self.order(named).await,
             None => InquiryOutcome::NoWord(without_tid()),
         }
     }
 
     async fn cancel(&self, call: &CancelCall) -> CancelOutcome {
         let meter = Meter::start(&self.name, Operation::Cancel);
-        let outcome = match self.named(call.handle.as_ref(), &call.gateway_order_id) {
+        let outcome = match self.named(call.handle.as_ref(), None) {
             Some(named) => self.give_back(call, named).await,
             None => CancelOutcome::Unknown(without_tid()),
         };

@@ -25,8 +25,8 @@ pub(super) struct Named<'a> {
     pub(super) cid: &'a str,
     /// KakaoPay's name for the payment.
     pub(super) tid: &'a GatewayHandle,
-    /// Ours.
-    pub(super) order: &'a GatewayOrderId,
+    /// Ours, where the caller knows it.
+    pub(super) order: Option<&'a GatewayOrderId>,
 }
 
 /// What an approve's exchange brought.
@@ -154,8 +154,7 @@ pub(super) fn approved(named: Named<'_>, amount: Won, heard: Heard) -> Approved 
 }
 
 fn approved_payment(named: Named<'_>, amount: Won, body: &[u8]) -> ConfirmOutcome {
-    let contradicts =
-        |what| ConfirmOutcome::Lost(Lost::Inconclusive, alarming(told(200, what)));
+    let contradicts = |what| ConfirmOutcome::Lost(Lost::Inconclusive, alarming(told(200, what)));
     let Some(payment) = PaymentObject::parse(body) else {
         let told = alarming(told(200, word(Lost::Unreadable)));
         return ConfirmOutcome::Lost(Lost::Unreadable, told);
@@ -224,9 +223,7 @@ pub(super) fn looked_up(named: Named<'_>, heard: Heard) -> InquiryOutcome {
             };
             return match said(&payment, named) {
                 Ok(finding) => InquiryOutcome::Found(finding, listing(&payment, named.order)),
-                Err(contradiction) => {
-                    InquiryOutcome::NoWord(alarming(told(status, contradiction)))
-                }
+                Err(contradiction) => InquiryOutcome::NoWord(alarming(told(status, contradiction))),
             };
         }
         Read::Nothing(Lost::Inconclusive, told) => return InquiryOutcome::NoWord(told),
@@ -300,16 +297,19 @@ fn canceled_payment(named: Named<'_>, give: GiveBack, body: &[u8]) -> CancelOutc
 
 /// Whether an answer is about the payment that was named, by every name that it tells.
 fn is_of(payment: &PaymentObject, named: Named<'_>) -> Result<(), &'static str> {
-    let differs = |told: &Option<String>, ours: &str| told.as_ref().is_some_and(|told| told != ours);
     if payment.cid != named.cid || payment.tid != named.tid.as_str() {
         return Err("another_payment");
     }
-    if differs(&payment.partner_order_id, named.order.as_str())
-        || differs(&payment.partner_user_id, &partner_user_id(named.order))
-    {
-        return Err("another_order");
+    let differs = |told: Option<&str>, ours: &str| told.is_some_and(|told| told != ours);
+    let another = named.order.is_some_and(|order| {
+        differs(payment.partner_order_id.as_deref(), order.as_str())
+            || differs(payment.partner_user_id.as_deref(), &partner_user_id(order))
+    });
+    if another {
+        Err("another_order")
+    } else {
+        Ok(())
     }
-    Ok(())
 }
 
 /// A charge must tell both of our names; before one, an answer may be without them.
@@ -369,9 +369,9 @@ fn charged(payment: &PaymentObject) -> Result<Finding, &'static str> {
 }
 
 /// Evidence of an answer about our payment, with the reasons of its cancels where its list can be believed.
-fn listing(payment: &PaymentObject, order: &GatewayOrderId) -> Told {
+fn listing(payment: &PaymentObject, order: Option<&GatewayOrderId>) -> Told {
     Told {
-        given_back: given_back(payment, order),
+        given_back: order.and_then(|order| given_back(payment, order)),
         ..told(200, payment.status.as_deref().unwrap_or_default())
     }
 }
@@ -387,12 +387,16 @@ fn given_back(payment: &PaymentObject, order: &GatewayOrderId) -> Option<Vec<Str
         .filter(|action| of(action, "PAYMENT"))
         .any(|action| action.payload.as_deref() == Some(marker));
     let cancels = || actions.iter().filter(|action| of(action, "CANCEL"));
-    let sum = cancels().try_fold(Won::ZERO, |sum, action| sum.plus(action.won()?).ok())?;
+    let sum = cancels().try_fold(Won::ZERO, |sum, action| sum.plus(action.won()?))?;
     if !repeats || Some(sum) != payment.given_back().or(Some(Won::ZERO)) {
         return None;
     }
     // One without a payload was made at KakaoPay's own desk.
-    Some(cancels().map(|action| action.payload.clone().unwrap_or_default()).collect())
+    Some(
+        cancels()
+            .map(|action| action.payload.clone().unwrap_or_default())
+            .collect(),
+    )
 }
 
 /// Evidence with KakaoPay's number of the call itself, by which its own people find it.

@@ -244,7 +244,13 @@ mod tests {
             "-780.USER_LOCKED"
         );
         assert_eq!(with_method(r#"{"method_result_code":7}"#), "-780.7");
-        for no_method in ["null", "{}", "[]", r#""x""#, r#"{"method_result_code":null}"#] {
+        for no_method in [
+            "null",
+            "{}",
+            "[]",
+            r#""x""#,
+            r#"{"method_result_code":null}"#,
+        ] {
             assert_eq!(with_method(no_method), "-780", "{no_method}");
         }
         // The last two are the old API's, which is another wire.

@@ -129,7 +129,10 @@ mod tests {
             codes.dedup();
             let listed: usize = table.iter().map(|(_, _, codes)| codes.len()).sum();
             assert_eq!((codes.len(), listed), (rows, rows));
-            let all: usize = table.iter().map(|(on, _, codes)| on.len() * codes.len()).sum();
+            let all: usize = table
+                .iter()
+                .map(|(on, _, codes)| on.len() * codes.len())
+                .sum();
             assert_eq!(all, pairs);
         }
         // The tests over the wire list each pair once more; one that is added here must be added there.
