@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use payment::attempt::Event;
-use payment::backoff::Backoff;
 use payment::time::Millis;
 
-use crate::app::{App, Working};
+use crate::app::{App, Line, Working};
 use crate::changes;
 use crate::clock::EpochMs;
 use crate::metrics;
@@ -102,21 +101,39 @@ struct Rounds {
 
 /// Until the next attempt is due, at most a tick, at least a moment.
 async fn pause(app: &App) -> Millis {
-    let due = app.store.next_due().await.ok().flatten();
+    let mut due: Option<EpochMs> = None;
+    // Where no place is free nothing can begin: the end of a look wakes this.
+    for line in app
+        .lines
+        .iter()
+        .filter(|line| line.inquiries.available_permits() > 0)
+    {
+        let next = app.store.next_due(line.gateway.name()).await;
+        due = [due, next.ok().flatten()].into_iter().flatten().min();
+    }
     due.map_or(TICK, |at| {
         at.since(app.clock.epoch()).clamp(Millis::new(20), TICK)
     })
 }
 
 async fn round(app: &Arc<App>, asking: &Working, rounds: &mut Rounds) -> Result<(), StoreError> {
-    for attempt in app.store.due(app.clock.epoch(), BATCH).await? {
-        dispatch(app, asking, attempt).await?;
+    for line in &app.lines {
+        let places = u32::try_from(line.inquiries.available_permits()).unwrap_or(BATCH);
+        if places == 0 {
+            continue;
+        }
+        // A few more than there are places: some may be looked at already.
+        let most = places.saturating_mul(2).min(BATCH);
+        let due = app.store.due(line.gateway.name(), app.clock.epoch(), most);
+        for attempt in due.await? {
+            dispatch(app, asking, line, attempt).await?;
+        }
     }
     if app.clock.now() >= rounds.probed.plus(PROBE) {
         rounds.probed = app.clock.now();
         for line in app.lines.iter().filter(|line| line.is_silent()) {
             if let Some(attempt) = app.store.oldest_waiting(line.gateway.name()).await? {
-                dispatch(app, asking, attempt).await?;
+                dispatch(app, asking, line, attempt).await?;
             }
         }
     }
@@ -129,6 +146,11 @@ async fn round(app: &Arc<App>, asking: &Working, rounds: &mut Rounds) -> Result<
         app.store
             .sweep_changes(changes::KEPT, app.clock.epoch())
             .await?;
+        for gateway in app.store.gateways_waiting().await? {
+            if app.line(&gateway).is_none() {
+                tracing::error!(%gateway, "payments wait for a gateway that is not configured");
+            }
+        }
     }
     Ok(())
 }
@@ -183,21 +205,13 @@ async fn lapse(app: &App, now: EpochMs) -> Result<(), StoreError> {
 async fn dispatch(
     app: &Arc<App>,
     asking: &Working,
+    line: &Arc<Line>,
     mut attempt: AttemptRecord,
 ) -> Result<(), StoreError> {
     let Some(due) = attempt.ask_at else {
         return Ok(());
     };
     let now = app.clock.epoch();
-    let Some(line) = app.line(&attempt.gateway).map(Arc::clone) else {
-        tracing::error!(gateway = %attempt.gateway, attempt = attempt.id.0, "waits for a gateway that is not configured");
-        let later = Some(now.plus(Backoff::INQUIRY.longest));
-        return app
-            .store
-            .move_look(attempt.id, due, later, attempt.asks)
-            .await
-            .map(|_| ());
-    };
     if attempt.payment_key.is_none() {
         return app
             .store
@@ -211,7 +225,7 @@ async fn dispatch(
     let Some(turn) = asking.begin(attempt.id) else {
         return Ok(());
     };
-    let lease = now.plus(resolve::look_limit(&line));
+    let lease = now.plus(resolve::look_limit(line));
     if !app
         .store
         .move_look(attempt.id, due, Some(lease), attempt.asks)
@@ -221,7 +235,7 @@ async fn dispatch(
     }
     attempt.ask_at = Some(lease);
     attempt.looks = attempt.looks.saturating_add(1);
-    let app = Arc::clone(app);
+    let (app, line) = (Arc::clone(app), Arc::clone(line));
     app.tracker.clone().spawn(async move {
         if let Err(error) = resolve::look(&app, &line, &attempt).await {
             tracing::warn!(

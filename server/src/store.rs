@@ -570,9 +570,16 @@ pub trait Store: Send + Sync {
 
     /// Attempts about which the gateway is to be asked by `now`, the longest due first; among them those whose look lies
     /// farther ahead than any is ever set, as after a step back of the wall clock.
-    async fn due(&self, now: EpochMs, most: u32) -> Result<Vec<AttemptRecord>, StoreError>;
-    /// When the next attempt is due.
-    async fn next_due(&self) -> Result<Option<EpochMs>, StoreError>;
+    async fn due(
+        &self,
+        gateway: &GatewayName,
+        now: EpochMs,
+        most: u32,
+    ) -> Result<Vec<AttemptRecord>, StoreError>;
+    /// When the next attempt of a gateway is due.
+    async fn next_due(&self, gateway: &GatewayName) -> Result<Option<EpochMs>, StoreError>;
+    /// The gateways of which attempts wait for a look, configured here or not.
+    async fn gateways_waiting(&self) -> Result<Vec<GatewayName>, StoreError>;
     /// The attempt of a gateway that has waited longest to be known, whether it is due or not.
     async fn oldest_waiting(
         &self,

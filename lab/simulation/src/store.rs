@@ -241,12 +241,21 @@ impl Store for NodeStore {
             .await
     }
 
-    async fn due(&self, now: EpochMs, most: u32) -> Answer<Vec<AttemptRecord>> {
-        self.read(|tables| tables.due(now, most)).await
+    async fn due(
+        &self,
+        gateway: &GatewayName,
+        now: EpochMs,
+        most: u32,
+    ) -> Answer<Vec<AttemptRecord>> {
+        self.read(|tables| tables.due(gateway, now, most)).await
     }
 
-    async fn next_due(&self) -> Answer<Option<EpochMs>> {
-        self.read(Tables::next_due).await
+    async fn next_due(&self, gateway: &GatewayName) -> Answer<Option<EpochMs>> {
+        self.read(|tables| tables.next_due(gateway)).await
+    }
+
+    async fn gateways_waiting(&self) -> Answer<Vec<GatewayName>> {
+        self.read(Tables::gateways_waiting).await
     }
 
     async fn oldest_waiting(&self, gateway: &GatewayName) -> Answer<Option<AttemptRecord>> {

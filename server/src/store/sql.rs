@@ -257,12 +257,21 @@ impl<D: Engine> Store for SqlStore<D> {
         rows::attempts_by_gateway_order(&mut *self.reader().await?, id).await
     }
 
-    async fn due(&self, now: EpochMs, most: u32) -> Result<Vec<AttemptRecord>, StoreError> {
-        waiting::due(&mut *self.reader().await?, now, most).await
+    async fn due(
+        &self,
+        gateway: &GatewayName,
+        now: EpochMs,
+        most: u32,
+    ) -> Result<Vec<AttemptRecord>, StoreError> {
+        waiting::due(&mut *self.reader().await?, gateway, now, most).await
     }
 
-    async fn next_due(&self) -> Result<Option<EpochMs>, StoreError> {
-        waiting::next_due(&mut *self.reader().await?).await
+    async fn next_due(&self, gateway: &GatewayName) -> Result<Option<EpochMs>, StoreError> {
+        waiting::next_due(&mut *self.reader().await?, gateway).await
+    }
+
+    async fn gateways_waiting(&self) -> Result<Vec<GatewayName>, StoreError> {
+        waiting::gateways_waiting(&mut *self.reader().await?).await
     }
 
     async fn oldest_waiting(

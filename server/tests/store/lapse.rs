@@ -132,7 +132,7 @@ async fn only_so_many_are_asked_about_at_a_time(db: Db) {
     }
     assert_eq!(ask(&db, 3).await, 3);
     assert_eq!(ask(&db, 3).await, 0);
-    let due = db.store.due(over(), 9).await.unwrap();
+    let due = db.store.due(&toss(), over(), 9).await.unwrap();
     assert_eq!(due.len(), 3);
     for attempt in &due[..2] {
         db.record_as(attempt.id, NOTHING, asked(attempt, over()))
@@ -142,7 +142,7 @@ async fn only_so_many_are_asked_about_at_a_time(db: Db) {
     assert_eq!(ask(&db, 3).await, 2);
     assert_eq!(ask(&db, 3).await, 0);
     // Asked about in vain for minutes, they keep no place from others; nor does another gateway.
-    for attempt in db.store.due(over(), 9).await.unwrap() {
+    for attempt in db.store.due(&toss(), over(), 9).await.unwrap() {
         let later = Some(over().plus(Millis::from_secs(60)));
         let moved = db.store.move_look(attempt.id, over(), later, 7).await;
         assert!(moved.unwrap());

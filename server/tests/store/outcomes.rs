@@ -18,6 +18,7 @@ on_both!(
     the_next_look_is_moved_only_from_where_it_is,
     a_hint_that_comes_with_a_record_is_never_lost,
     an_answer_about_an_older_claim_is_dropped,
+    what_is_due_is_told_for_each_gateway,
     what_ends_as_never_charged_is_looked_at_further_when_somebody_said_that_it_moved,
     a_charge_without_stock_is_given_back,
     all_that_waits_is_woken_and_armed,
@@ -85,9 +86,9 @@ async fn the_next_look_is_moved_only_from_where_it_is(db: Db) {
         .record(attempt.id, Event::AnswerLost(Lost::TimedOut))
         .await;
     let due = lost.after.ask_at.expect("it is asked about");
-    assert_eq!(db.store.next_due().await.unwrap(), Some(due));
-    assert!(db.store.due(NOW, 9).await.unwrap().is_empty());
-    let found = db.store.due(due, 9).await.unwrap();
+    assert_eq!(db.store.next_due(&toss()).await.unwrap(), Some(due));
+    assert!(db.store.due(&toss(), NOW, 9).await.unwrap().is_empty());
+    let found = db.store.due(&toss(), due, 9).await.unwrap();
     assert_eq!(found.first(), Some(&lost.after));
     let oldest = db.store.oldest_waiting(&toss()).await.unwrap();
     assert_eq!(oldest, Some(lost.after));
@@ -186,6 +187,17 @@ async fn what_ends_as_never_charged_is_looked_at_further_when_somebody_said_that
     }
 }
 
+async fn what_is_due_is_told_for_each_gateway(db: Db) {
+    let attempt = db.claimed("ord_1", "mug").await;
+    db.record(attempt.id, Event::Interrupted).await;
+    let due = db.attempt(attempt.id).await.ask_at.expect("a look");
+    let other = payment::id::GatewayName::parse("kakaopay").expect("a name");
+    assert!(db.store.due(&other, due, 9).await.unwrap().is_empty());
+    assert_eq!(db.store.next_due(&other).await.unwrap(), None);
+    assert_eq!(db.store.due(&toss(), due, 9).await.unwrap().len(), 1);
+    assert_eq!(db.store.gateways_waiting().await.unwrap(), [toss()]);
+}
+
 async fn an_answer_about_an_older_claim_is_dropped(db: Db) {
     let attempt = db.claimed("ord_1", "mug").await;
     db.record(attempt.id, Event::SendRefused(NotSent::Cap))
@@ -259,7 +271,7 @@ async fn all_that_waits_is_woken_and_armed(db: Db) {
     assert_eq!(db.store.wake_waiting(&toss(), NOW).await.unwrap(), 0);
     assert_eq!(db.store.rearm(NOW).await.unwrap(), 1);
     assert_eq!(db.store.rearm(NOW).await.unwrap(), 0);
-    assert_eq!(db.store.due(NOW, 9).await.unwrap().len(), 5);
+    assert_eq!(db.store.due(&toss(), NOW, 9).await.unwrap().len(), 5);
     // A look that a wrong clock set far ahead is due; one that is set as far as any is not.
     for (ahead, due) in [(2 * 3_600, 5), (600, 4)] {
         let now = db.attempt(ids[0]).await.ask_at.expect("armed");
@@ -270,7 +282,11 @@ async fn all_that_waits_is_woken_and_armed(db: Db) {
                 .await
                 .unwrap()
         );
-        assert_eq!(db.store.due(NOW, 9).await.unwrap().len(), due, "{ahead} s");
+        assert_eq!(
+            db.store.due(&toss(), NOW, 9).await.unwrap().len(),
+            due,
+            "{ahead} s"
+        );
     }
 }
 

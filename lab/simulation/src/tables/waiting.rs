@@ -1,5 +1,7 @@
 //! What waits for the gateway's word or for the clock: which rows are due, and when to look again.
 
+use std::collections::BTreeSet;
+
 use payment::attempt::AttemptStatus;
 use payment::id::{GatewayName, IdempotencyKey};
 use payment::time::Millis;
@@ -17,19 +19,32 @@ fn is_waiting(status: AttemptStatus) -> bool {
 }
 
 impl Tables {
-    pub(crate) fn due(&self, now: EpochMs, most: u32) -> Vec<AttemptRecord> {
+    pub(crate) fn due(&self, gateway: &GatewayName, now: EpochMs, most: u32) -> Vec<AttemptRecord> {
         let astray = now.plus(Millis::from_secs(1_200));
-        let is_due =
-            |record: &&AttemptRecord| record.ask_at.is_some_and(|at| at <= now || at > astray);
+        let is_due = |record: &&AttemptRecord| {
+            let due = record.ask_at.is_some_and(|at| at <= now || at > astray);
+            due && record.gateway == *gateway
+        };
         let mut due: Vec<_> = self.attempts.iter().filter(is_due).cloned().collect();
         due.sort_by_key(|record| record.ask_at);
         due.truncate(most as usize);
         due
     }
 
-    pub(crate) fn next_due(&self) -> Option<EpochMs> {
+    /// The gateways of which attempts wait for a look.
+    pub(crate) fn gateways_waiting(&self) -> Vec<GatewayName> {
+        let waiting = self
+            .attempts
+            .iter()
+            .filter(|record| record.ask_at.is_some());
+        let gateways: BTreeSet<_> = waiting.map(|record| record.gateway.clone()).collect();
+        gateways.into_iter().collect()
+    }
+
+    pub(crate) fn next_due(&self, gateway: &GatewayName) -> Option<EpochMs> {
         self.attempts
             .iter()
+            .filter(|record| record.gateway == *gateway)
             .filter_map(|record| record.ask_at)
             .min()
     }

@@ -4,30 +4,46 @@ use payment::id::{GatewayName, IdempotencyKey};
 
 use super::commit;
 use super::engine::{Columns as _, Engine, Lock, Sql, Tx, values};
-use super::rows::{attempts, ids, select_attempts};
+use super::rows::{self, attempts, ids, select_attempts};
 use crate::clock::EpochMs;
 use crate::store::{AttemptId, AttemptRecord, Census, Overdue, StoreError};
 
-/// Attempts about which the gateway is to be asked by `now`, the longest due first. Nothing is taken by looking: who asks
+/// Attempts about which a gateway is to be asked by `now`, the longest due first. Nothing is taken by looking: who asks
 /// is decided by [`move_look`], whichever node looked. No look is ever set twenty minutes ahead: one that lies farther was
 /// set by a clock that was wrong, and is due.
 pub(super) async fn due<C: Sql>(
     db: &mut C,
+    gateway: &GatewayName,
     now: EpochMs,
     most: u32,
 ) -> Result<Vec<AttemptRecord>, StoreError> {
     let sql = select_attempts!(
         "due",
-        "WHERE ask_at <= $1 OR ask_at > $1 + 1200000 ORDER BY ask_at LIMIT $2"
+        "WHERE gateway = $1 AND (ask_at <= $2 OR ask_at > $2 + 1200000) ORDER BY ask_at LIMIT $3"
     );
     let doing = "looking for attempts to ask about";
-    attempts(&db.rows(doing, sql, values![now, most]).await?)
+    let values = values![gateway.as_str(), now, most];
+    attempts(&db.rows(doing, sql, values).await?)
 }
 
-/// When the next attempt is due.
-pub(super) async fn next_due<C: Sql>(db: &mut C) -> Result<Option<EpochMs>, StoreError> {
-    let sql = "-- next_due\nSELECT min(ask_at) AS at FROM attempts WHERE ask_at IS NOT NULL";
-    let row = db.row("looking for the next inquiry", sql, &[]).await?;
+/// The gateways of which attempts wait for a look.
+pub(super) async fn gateways_waiting<C: Sql>(db: &mut C) -> Result<Vec<GatewayName>, StoreError> {
+    let sql = "-- gateways_waiting\nSELECT DISTINCT gateway FROM attempts WHERE ask_at IS NOT NULL ORDER BY gateway";
+    let doing = "looking for gateways that are waited for";
+    let rows = db.rows(doing, sql, &[]).await?;
+    rows.iter()
+        .map(|row| rows::gateway(row.text("gateway")?))
+        .collect()
+}
+
+/// When the next attempt of a gateway is due.
+pub(super) async fn next_due<C: Sql>(
+    db: &mut C,
+    gateway: &GatewayName,
+) -> Result<Option<EpochMs>, StoreError> {
+    let sql = "-- next_due\nSELECT min(ask_at) AS at FROM attempts WHERE gateway = $1 AND ask_at IS NOT NULL";
+    let doing = "looking for the next inquiry";
+    let row = db.row(doing, sql, values![gateway.as_str()]).await?;
     row.map_or(Ok(None), |row| Ok(row.integer_or_null("at")?.map(EpochMs)))
 }
 
