@@ -123,10 +123,16 @@ impl Scenario {
     pub fn from_json(text: &[u8]) -> Result<Self, String> {
         let mut reader = serde_json::Deserializer::from_slice(text);
         let read: Self = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-            let (path, inner) = (error.path().to_string(), error.inner());
-            match path.as_str() {
-                "." => inner.to_string(),
-                path => format!("{path}: {inner}"),
+            let (path, told) = (error.path().to_string(), error.inner().to_string());
+            match (path.as_str(), place(text, &path)) {
+                (".", _) => told,
+                (path, None) => format!("{path}: {told}"),
+                (path, Some((line, column))) => {
+                    let why = told
+                        .rfind(" at line ")
+                        .map_or(told.as_str(), |end| &told[..end]);
+                    format!("{path}: {why} at line {line} column {column}")
+                }
             }
         })?;
         reader.end().map_err(|error| error.to_string())?;
@@ -158,6 +164,21 @@ impl Scenario {
             Gateway::KakaoPay => 900_000,
         })
     }
+}
+
+/// Line and column of the field at the end of a path, if its name stands in the text only once. The
+/// JSON reader tells of a value that it could read only at the end of what is around it.
+fn place(text: &[u8], path: &str) -> Option<(usize, usize)> {
+    let name = path.rsplit('.').next()?.split('[').next()?;
+    let (text, quoted) = (std::str::from_utf8(text).ok()?, format!("\"{name}\""));
+    let mut found = text.match_indices(&quoted);
+    let (Some((at, _)), None) = (found.next(), found.next()) else {
+        return None;
+    };
+    let before = &text[..at];
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|one| *one != '\n').count() + 1;
+    Some((line, column))
 }
 
 /// On or off.

@@ -1,6 +1,7 @@
 //! The `lab` program: experiments with simulated shoppers against the real server and the fake gateway, judged by the
 //! ledger, the metrics and the database.
 
+mod conformance;
 mod experiments;
 mod harness;
 mod keep_alive;
@@ -45,6 +46,8 @@ enum Command {
     Run(Run),
     /// An open-loop run: shoppers arrive at a fixed rate, whatever the server does, and behave as the page does
     Load(load::Options),
+    /// What is written down about a gateway's wire, asked of a gateway fact by fact
+    Conformance(conformance::Options),
     /// The whole system in one thread under virtual time, with faults drawn from seeds
     Simulate(simulation::Options),
     /// Waiting shoppers that poll; started by the experiment `waiting`
@@ -79,6 +82,15 @@ async fn main() -> anyhow::Result<ExitCode> {
         .install_default()
         .map_err(|_| anyhow::anyhow!("a TLS provider is installed already"))?;
     match Cli::parse().command {
+        Command::Conformance(options) => {
+            let (table, well) = conformance::run(&options).await?;
+            print!("{table}");
+            return Ok(if well {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            });
+        }
         Command::List => print!("{}", list()),
         Command::Simulate(options) => {
             // Each run has a runtime of its own, and those cannot be nested.

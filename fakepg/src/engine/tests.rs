@@ -259,3 +259,61 @@ fn a_gateway_that_is_down_counts_nothing_and_delays_without_end_are_no_overflow(
     assert_eq!(bench.buy("order_2"), Next::Wait { until_ms: u64::MAX });
     assert!(bench.tick().is_empty());
 }
+
+impl Bench {
+    fn kakaopay(&mut self, asked: KakaoPayCall, body: Value) -> (CallId, Next) {
+        let mut call = Call::new(Gateway::KakaoPay, Target::KakaoPay(asked));
+        call.authorization = Some("SECRET_KEY DEV_fake".to_owned());
+        call.body = body.to_string().into();
+        self.engine.receive(call, self.now_ms)
+    }
+
+    /// Opens and authenticates a payment of 1,000 won; gives the body that approves it.
+    fn ready(&mut self, order: &str) -> Value {
+        let url = "http://shop.test/";
+        let body = json!({"cid": "TC0ONETIME", "partner_order_id": order, "partner_user_id": "u",
+                          "item_name": "x", "quantity": 1, "total_amount": 1_000,
+                          "tax_free_amount": 0, "approval_url": url, "cancel_url": url,
+                          "fail_url": url});
+        let base = String::new();
+        let opened = match self.kakaopay(KakaoPayCall::Ready { base }, body).1 {
+            Next::Answer(answer) => serde_json::from_slice::<Value>(&answer.body).expect("JSON"),
+            other => panic!("no answer but {other:?}"),
+        };
+        let token = self.engine.authenticate_ready(order, 1_000, self.now_ms);
+        json!({"cid": "TC0ONETIME", "tid": opened["tid"], "partner_order_id": order,
+               "partner_user_id": "u", "pg_token": token.expect("a token")})
+    }
+}
+
+#[test]
+fn kakaopays_platform_answers_after_eleven_seconds_and_the_bank_after_twenty() {
+    let mut bench = Bench::new(json!({"delayMs": 20_000}));
+    let body = bench.ready("order_1");
+    let (id, next) = bench.kakaopay(KakaoPayCall::Approve, body.clone());
+    let until_ms = START_MS + 11_000;
+    assert_eq!(next, Next::Wait { until_ms });
+    let given_up = bench.at(11_000).resume(id);
+    assert_eq!(status(&given_up), 500);
+    assert_eq!(bench.engine.next_due(), Some(START_MS + 20_000));
+    let (_, again) = bench.at(19_999).kakaopay(KakaoPayCall::Approve, body);
+    assert_eq!(status(&again), 400);
+    assert!(bench.tick().is_empty());
+    assert_eq!(bench.engine.order("order_1").charges, 0);
+    assert!(bench.at(20_000).tick().is_empty(), "there are no webhooks");
+    assert_eq!(bench.engine.order("order_1").charges, 1);
+    assert_eq!(bench.resume(id), Next::Gone);
+}
+
+#[test]
+fn a_kakaopay_payment_lives_fifteen_minutes_from_its_opening() {
+    let mut bench = Bench::new(json!({}));
+    let (in_time, late) = (bench.ready("order_1"), bench.ready("order_2"));
+    assert_eq!(bench.engine.next_due(), Some(START_MS + 900_000));
+    let (_, paid) = bench.at(899_999).kakaopay(KakaoPayCall::Approve, in_time);
+    assert_eq!(status(&paid), 200);
+    let (_, over) = bench.at(900_000).kakaopay(KakaoPayCall::Approve, late);
+    assert_eq!(status(&over), 400);
+    assert_eq!(bench.engine.order("order_2").charges, 0);
+    assert_eq!(bench.engine.next_due(), None);
+}

@@ -64,10 +64,15 @@ async fn a_payment_is_opened_authenticated_approved_and_told_about() {
     }
     assert_eq!(approved["card_info"]["install_month"], "00");
 
+    told_the_same(&shop, tid, &approved, &whole).await;
+}
+
+/// What `order` tells of a payment is what its approval told.
+async fn told_the_same(shop: &Shop, tid: &str, approved: &Value, whole: &Value) {
     let order = shop.kakao_order(tid).await.json();
     assert_eq!(order["status"], "SUCCESS_PAYMENT");
-    assert_eq!(order["amount"], whole);
-    assert_eq!(order["cancel_available_amount"], whole);
+    assert_eq!(&order["amount"], whole);
+    assert_eq!(&order["cancel_available_amount"], whole);
     assert_eq!(order["canceled_amount"]["total"], 0);
     assert_eq!(order["approved_at"], approved["approved_at"]);
     let action = &order["payment_action_details"][0];

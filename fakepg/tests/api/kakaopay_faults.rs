@@ -434,27 +434,35 @@ async fn an_approve_that_began_in_time_does_not_expire() {
 }
 
 #[tokio::test]
-async fn the_platform_gives_up_on_slow_work_which_goes_on_behind_it() {
+async fn the_platform_gives_up_on_slow_work_and_a_repeat_meets_it() {
     let shop = Shop::open().await;
     let body = shop.authenticated("order_1").await;
-    let tid = body["tid"].as_str().expect("a tid");
     let kakaopay = json!({"platformTimeoutMs": 50});
-    shop.scenario(json!({"delayMs": 1_500, "kakaopay": kakaopay}))
+    shop.scenario(json!({"delayMs": 600_000, "kakaopay": kakaopay}))
         .await;
     let given_up = shop.kakao("approve", &body).await;
     assert_eq!(given_up.kakao_refusal(), (500, -603));
-    assert_eq!(shop.charges("order_1"), 0, "the work is not done yet");
-    assert_eq!(shop.kakao_status(tid).await, "AUTH_PASSWORD");
     let meanwhile = shop.kakao("approve", &body).await;
-    assert_eq!(
-        meanwhile.kakao_refusal(),
-        (400, -785),
-        "the first one is still running"
-    );
+    assert_eq!(meanwhile.kakao_refusal(), (400, -785));
+    let tid = body["tid"].as_str().expect("a tid");
+    assert_eq!(shop.kakao_status(tid).await, "AUTH_PASSWORD");
+    assert_eq!(shop.charges("order_1"), 0);
+}
+
+#[tokio::test]
+async fn work_that_the_platform_gave_up_on_is_done_behind_it() {
+    let shop = Shop::open().await;
+    let body = shop.authenticated("order_1").await;
+    let kakaopay = json!({"platformTimeoutMs": 1});
+    shop.scenario(json!({"delayMs": 300, "kakaopay": kakaopay}))
+        .await;
+    let given_up = shop.kakao("approve", &body).await;
+    assert_eq!(given_up.kakao_refusal(), (500, -603));
     shop.until("the work ends", |ledger| {
         ledger.orders["order_1"].charges == 1
     })
     .await;
+    let tid = body["tid"].as_str().expect("a tid");
     assert_eq!(shop.kakao_status(tid).await, "SUCCESS_PAYMENT");
     let calls = shop.ledger().calls.confirm;
     assert_eq!((calls.approved, calls.failed, calls.lost), (1, 1, 0));

@@ -136,6 +136,7 @@ async fn wrong_fields_concurrent_calls_and_repeated_cancels_have_codes_to_choose
         );
         first.abort();
     }
+    shop.scenario(json!({})).await;
     for code in [-710, -784] {
         let tid = shop.kakao_paid(&format!("order_cancel{code}")).await;
         under(&shop, json!({"cancelAgainCode": code.to_string()})).await;

@@ -12,6 +12,8 @@ mod kakaopay_faults;
 mod kakaopay_readings;
 mod kakaopay_window;
 mod lifecycle;
+mod program;
+mod readme;
 mod timing;
 mod toss;
 mod webhooks;
