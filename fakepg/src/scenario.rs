@@ -1,5 +1,6 @@
 //! How the gateway behaves: every switch of `PUT /_control/scenario`, strict about names.
 
+mod uncertain;
 mod values;
 
 use serde::de::Error as _;
@@ -7,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::engine::Operation;
 use crate::engine::toss::codes;
+pub use uncertain::{AfterRefusal, LimitedBody, RepeatAfterWindow, Uncertain};
 pub use values::{Delay, Ratio, When};
 
 /// The whole scenario; the default is a healthy gateway.
@@ -69,6 +71,10 @@ pub struct Scenario {
     pub allow_duplicate_order: bool,
     /// How webhooks are sent.
     pub webhooks: Webhooks,
+    /// How virtual accounts behave.
+    pub deposits: Deposits,
+    /// What nobody outside knows of the real gateway, each with both of its readings.
+    pub uncertain: Uncertain,
     /// Seeds the randomness anew when given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -101,6 +107,8 @@ impl Default for Scenario {
             mismatch_code: "INVALID_REQUEST".to_owned(),
             allow_duplicate_order: false,
             webhooks: Webhooks::default(),
+            deposits: Deposits::default(),
+            uncertain: Uncertain::default(),
             seed: None,
         }
     }
@@ -231,6 +239,70 @@ pub struct Redirect {
     /// Where to.
     #[serde(deserialize_with = "visible_ascii")]
     pub location: String,
+}
+
+/// How virtual accounts behave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Deposits {
+    /// From the confirm to the due date.
+    pub due_ms: u64,
+    /// What a look-up after the due date says; which of both is real is not known.
+    pub expired: ExpiredAccounts,
+    /// Whether look-ups show the secret that the confirm's answer gave; which of both is real is not known.
+    pub secret_in_lookup: bool,
+    /// Which webhooks tell of an account.
+    pub events: DepositEvents,
+    /// What is left of an account that was cancelled before its deposit; which of both is real is not known.
+    pub canceled_balance: CanceledBalance,
+}
+
+impl Default for Deposits {
+    fn default() -> Self {
+        Self {
+            // A week.
+            due_ms: 604_800_000,
+            expired: ExpiredAccounts::Flagged,
+            secret_in_lookup: true,
+            events: DepositEvents::Both,
+            canceled_balance: CanceledBalance::Zero,
+        }
+    }
+}
+
+/// What a look-up says of an account whose due date is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ExpiredAccounts {
+    /// `virtualAccount.expired` is true (default).
+    #[default]
+    Flagged,
+    /// Nothing: it goes on waiting.
+    Unflagged,
+}
+
+/// Which webhooks a merchant has registered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DepositEvents {
+    /// Two webhooks for one deposit (default).
+    #[default]
+    Both,
+    /// `DEPOSIT_CALLBACK` alone.
+    Deposit,
+    /// `PAYMENT_STATUS_CHANGED` alone.
+    Status,
+}
+
+/// The balance of an account that was cancelled before its deposit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CanceledBalance {
+    /// Nothing is left (default).
+    #[default]
+    Zero,
+    /// The whole amount, since none was ever paid.
+    Whole,
 }
 
 /// How webhooks are sent.

@@ -6,7 +6,7 @@ use super::plan::{Plan, Throws};
 use super::{Answer, Call, CallId, Engine, Next, Operation, books, toss};
 use crate::idempotency::{Identity, Known};
 use crate::ledger::CallCounts;
-use crate::scenario::{BodyFault, Fault, Switch, When};
+use crate::scenario::{BodyFault, Fault, LimitedBody, Switch, When};
 
 /// How far a call has come.
 #[derive(Debug)]
@@ -215,7 +215,17 @@ impl Engine {
             work.identity = Some(identity);
         }
         self.count(work).limited += 1;
-        self.answer(work, plan, toss::codes::error("TOO_MANY_REQUESTS"))
+        let mut answer = toss::codes::error("TOO_MANY_REQUESTS");
+        let page = match self.scenario.uncertain.limited_body {
+            LimitedBody::Json => None,
+            LimitedBody::Empty => Some(Answer::json(answer.status, "")),
+            LimitedBody::Html => Some(Answer::html(answer.status)),
+        };
+        if let Some(page) = page {
+            answer = page;
+        }
+        answer.retry_after_s = self.scenario.uncertain.retry_after_s;
+        self.answer(work, plan, answer)
     }
 
     fn over_rate(&mut self, operation: Operation, now_ms: u64) -> bool {
