@@ -203,6 +203,7 @@ mod tests {
                 attempt: None,
                 payable: true,
                 poll_after_ms: 2_000,
+                deposit: None,
             },
         })
     }
