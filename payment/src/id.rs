@@ -107,6 +107,11 @@ identifier! {
     PaymentKey, 200, graphic
 }
 identifier! {
+    /// A gateway's own name for a payment that it opened before the shopper authenticated; opaque, at most 64 characters.
+    /// Stays on the server.
+    GatewayHandle, 64, graphic
+}
+identifier! {
     /// The key under which the gateway answers a repeated call with its first answer; at most 300 characters.
     IdempotencyKey, 300, graphic
 }

@@ -246,6 +246,7 @@ fn addressed(app: &App, attempt: &AttemptRecord) -> Result<(Arc<Line>, ConfirmCa
 
 fn call_of(attempt: &AttemptRecord) -> Option<ConfirmCall> {
     Some(ConfirmCall {
+        handle: attempt.handle.clone(),
         payment_key: attempt.payment_key.clone()?,
         gateway_order_id: attempt.gateway_order_id.clone(),
         amount: attempt.attempt.expected.amount,

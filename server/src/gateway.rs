@@ -11,15 +11,28 @@ pub mod toss;
 
 use async_trait::async_trait;
 use payment::attempt::Finding;
-use payment::id::{GatewayName, GatewayOrderId, IdempotencyKey, PaymentKey};
+use payment::id::{GatewayHandle, GatewayName, GatewayOrderId, IdempotencyKey, PaymentKey};
 use payment::money::Won;
 use payment::reach::{Lost, NotSent};
 use payment::time::Millis;
 
+/// The names that a payment has at the gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaymentNames {
+    /// The gateway's own, where it opened the payment before the shopper authenticated.
+    pub handle: Option<GatewayHandle>,
+    /// What the shopper came back with, once there was a confirm.
+    pub payment_key: Option<PaymentKey>,
+    /// The order id that the gateway sees.
+    pub gateway_order_id: GatewayOrderId,
+}
+
 /// One confirm, complete before the first byte leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfirmCall {
-    /// The gateway's handle of the authenticated payment.
+    /// The gateway's own name for the payment, where it opened it by a call.
+    pub handle: Option<GatewayHandle>,
+    /// What the shopper came back with after authentication.
     pub payment_key: PaymentKey,
     /// The order id that the gateway sees.
     pub gateway_order_id: GatewayOrderId,
@@ -58,6 +71,8 @@ pub enum InquiryOutcome {
 /// One cancel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CancelCall {
+    /// The gateway's own name for the payment, where it opened it by a call.
+    pub handle: Option<GatewayHandle>,
     /// The charge.
     pub payment_key: PaymentKey,
     /// How much is to go back now; `None` is everything that is left.
@@ -104,12 +119,61 @@ pub struct WindowRequest {
     pub gateway_order_id: GatewayOrderId,
     /// What is bought, for people; at most 100 characters.
     pub order_name: String,
+    /// How many pieces, at least one.
+    pub quantity: u32,
     /// What it costs.
     pub amount: Won,
     /// Where the shopper comes back after authentication.
     pub success_url: String,
-    /// Where the shopper comes back after a refusal or a close.
+    /// Where the shopper comes back after a refusal.
     pub fail_url: String,
+    /// Where the shopper comes back after closing the window, where the gateway tells that apart from a refusal.
+    pub close_url: String,
+}
+
+/// Where the shopper authenticates: one address per kind of device, equal where the gateway does not tell them apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Window {
+    /// For a computer.
+    pub desktop: String,
+    /// For a phone or a tablet.
+    pub mobile: String,
+}
+
+/// What became of opening a payment window. However it ended, nothing was charged and nothing can be: only a confirm
+/// moves money.
+#[must_use]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OpenOutcome {
+    /// The shopper can authenticate.
+    Opened {
+        /// Where.
+        window: Window,
+        /// The gateway's own name for the payment, where opening was a call that made one.
+        handle: Option<GatewayHandle>,
+    },
+    /// The gateway answered, but opened nothing that can be used.
+    Refused(Told),
+    /// It could not be reached or did not answer. A payment that it may have opened is known to nobody and lapses.
+    NoAnswer(Told),
+}
+
+/// What a kind of webhook proves by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WebhookProof {
+    /// Nothing: it is a hint to ask.
+    Hint,
+    /// That its sender knows the secret that came with the confirm's answer.
+    Secret,
+}
+
+/// One kind of webhook that a gateway sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WebhookKind {
+    /// The gateway's word for it.
+    pub name: &'static str,
+    /// What it proves.
+    pub proof: WebhookProof,
 }
 
 /// What a gateway can do and how long its words take to be true. Policy reads this, never a gateway's name.
@@ -119,10 +183,18 @@ pub struct Capabilities {
     pub idempotency: Option<Millis>,
     /// Whether a payment can be looked up by our order id.
     pub inquiry_by_order: bool,
-    /// How long after authentication it still accepts a confirm.
+    /// Whether a window needs a call to the gateway first; then an attempt that was not opened cannot be claimed.
+    pub opens_by_call: bool,
+    /// How long after authentication it still accepts a confirm; where it opens by call, how long after that.
     pub confirm_window: Millis,
     /// Whether part of a charge can be given back.
     pub partial_cancel: bool,
+    /// After which it gives up on a call by itself, where that is known.
+    pub platform_timeout: Option<Millis>,
+    /// The kinds of webhooks that it sends; empty where it sends none.
+    pub webhooks: &'static [WebhookKind],
+    /// Whether it has payments that wait for a deposit.
+    pub deposits: bool,
 }
 
 /// A payment gateway.
@@ -134,18 +206,18 @@ pub trait Gateway: Send + Sync {
     /// What it can do.
     fn capabilities(&self) -> &Capabilities;
 
+    /// Opens a payment window: with a call where [`Capabilities::opens_by_call`] says so, else without.
+    async fn open(&self, request: &WindowRequest) -> OpenOutcome;
+
     /// Makes one send of a confirm: from starting to connect to the last byte of the answer within the gateway timeout.
     async fn confirm(&self, call: &ConfirmCall) -> ConfirmOutcome;
 
-    /// Asks what became of a payment: by its key, and where that finds nothing by the order id.
-    async fn inquire(&self, key: Option<&PaymentKey>, order: &GatewayOrderId) -> InquiryOutcome;
+    /// Asks what became of a payment, by every name that the gateway can look it up by.
+    async fn inquire(&self, payment: &PaymentNames) -> InquiryOutcome;
 
     /// Gives money back.
     async fn cancel(&self, call: &CancelCall) -> CancelOutcome;
 
-    /// Where the shopper pays.
-    fn window_url(&self, request: &WindowRequest) -> String;
-
-    /// The origin of the payment window, for the pages' `form-action` policy.
-    fn window_origin(&self) -> String;
+    /// The origins of its payment windows, for the pages' `form-action` policy.
+    fn window_origins(&self) -> Vec<String>;
 }

@@ -153,10 +153,7 @@ async fn ask(
     };
     // By this moment: a payment that is booked while the question travels must not be settled by its answer.
     let settled = settles_at(line, attempt).is_some_and(|at| app.clock.epoch() >= at);
-    let outcome = line
-        .gateway
-        .inquire(Some(&asked.payment_key), &attempt.gateway_order_id)
-        .await;
+    let outcome = line.gateway.inquire(&asked.names(attempt)).await;
     let (finding, told) = match outcome {
         InquiryOutcome::NoAnswer(told) => {
             tracing::debug!(
@@ -329,6 +326,7 @@ async fn give_back(
         .amount;
     let new_key = random::idempotency_key("cancel");
     let call = CancelCall {
+        handle: attempt.handle.clone(),
         payment_key: asked.payment_key.clone(),
         amount: (wanted < charge).then(|| wanted.less(attempt.attempt.canceled)),
         balance: Some(charge.less(attempt.attempt.canceled)),

@@ -7,13 +7,15 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use payment::attempt::{Attempt, Event, LateSuccess};
 use payment::id::{
-    AttemptReference, GatewayName, GatewayOrderId, IdempotencyKey, OrderId, PaymentKey, Sku,
+    AttemptReference, GatewayHandle, GatewayName, GatewayOrderId, IdempotencyKey, OrderId,
+    PaymentKey, Sku,
 };
 use payment::money::Won;
 use payment::order::OrderStatus;
 use payment::time::Millis;
 
 use crate::clock::EpochMs;
+use crate::gateway::{PaymentNames, Window};
 use effects::{Effect, EffectEnd, EffectsWaiting, NotificationRow};
 
 pub mod desk;
@@ -128,6 +130,10 @@ pub struct AttemptRecord {
     pub gateway_order_id: GatewayOrderId,
     /// The unguessable part of its return URL.
     pub reference: AttemptReference,
+    /// The gateway's own name for it, where the gateway opened it by a call.
+    pub handle: Option<GatewayHandle>,
+    /// Where the shopper authenticates, where the gateway opened that by a call.
+    pub window: Option<Window>,
     /// Known from the claim on.
     pub payment_key: Option<PaymentKey>,
     /// Fixed by the claim.
@@ -150,6 +156,18 @@ pub struct AttemptRecord {
     pub asks: u32,
     /// How many looks at it were begun: the number of the newest, which goes with whatever that one records.
     pub looks: u32,
+}
+
+impl AttemptRecord {
+    /// The names by which its gateway knows it.
+    #[must_use]
+    pub fn names(&self) -> PaymentNames {
+        PaymentNames {
+            handle: self.handle.clone(),
+            payment_key: self.payment_key.clone(),
+            gateway_order_id: self.gateway_order_id.clone(),
+        }
+    }
 }
 
 /// What a new order is made of.
@@ -291,6 +309,15 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// The names of the payment that is asked about: of that attempt, with the payment key of the question.
+    #[must_use]
+    pub fn names(&self, attempt: &AttemptRecord) -> PaymentNames {
+        PaymentNames {
+            payment_key: Some(self.payment_key.clone()),
+            ..attempt.names()
+        }
+    }
+
     /// The same question, after a record of the asker's own: a next look that it has set itself is no newer hint.
     #[must_use]
     pub fn holding(&self, recorded: &Recorded) -> Self {

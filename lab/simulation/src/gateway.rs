@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use payment::attempt::Finding;
-use payment::id::{GatewayName, GatewayOrderId, IdempotencyKey, PaymentKey};
+use payment::id::{GatewayName, IdempotencyKey};
 use payment::money::{Money, Won};
 use payment::reach::{Decline, Lost, NotSent};
 use server::gateway::{
     CancelCall, CancelOutcome, Capabilities, ConfirmCall, ConfirmOutcome, Gateway, InquiryOutcome,
-    Told, WindowRequest,
+    OpenOutcome, PaymentNames, Told, WebhookKind, WebhookProof, Window, WindowRequest,
 };
 use tokio::time::timeout;
 
@@ -21,6 +21,12 @@ use crate::fault::Fault;
 use crate::ledger::Said;
 use crate::nodes::Life;
 use crate::world::{World, lock};
+
+/// What it sends: hints.
+const WEBHOOKS: [WebhookKind; 1] = [WebhookKind {
+    name: "PAYMENT_STATUS_CHANGED",
+    proof: WebhookProof::Hint,
+}];
 
 /// How long an inquiry or its answer is waited for.
 const INQUIRY_LIMIT: Duration = Duration::from_secs(10);
@@ -43,8 +49,12 @@ impl Port {
         let capabilities = Capabilities {
             idempotency: Some(payment::time::Millis::from_secs(14 * 86_400)),
             inquiry_by_order: true,
+            opens_by_call: false,
             confirm_window: world.plan.times.confirm_window,
             partial_cancel: true,
+            platform_timeout: None,
+            webhooks: &WEBHOOKS,
+            deposits: false,
         };
         Self {
             world,
@@ -200,10 +210,20 @@ impl Gateway for Port {
         outcome
     }
 
-    async fn inquire(&self, key: Option<&PaymentKey>, _order: &GatewayOrderId) -> InquiryOutcome {
+    async fn open(&self, request: &WindowRequest) -> OpenOutcome {
+        OpenOutcome::Opened {
+            window: Window {
+                desktop: request.success_url.clone(),
+                mobile: request.success_url.clone(),
+            },
+            handle: None,
+        }
+    }
+
+    async fn inquire(&self, payment: &PaymentNames) -> InquiryOutcome {
         self.life.hold().await;
         let world = &self.world;
-        let Some(key) = key else {
+        let Some(key) = &payment.payment_key else {
             return InquiryOutcome::Found(finding(Known::Nothing), told(Some(404)));
         };
         world.pause(1, 60).await;
@@ -282,11 +302,7 @@ impl Gateway for Port {
         }
     }
 
-    fn window_url(&self, request: &WindowRequest) -> String {
-        request.success_url.clone()
-    }
-
-    fn window_origin(&self) -> String {
-        "https://window.example".to_owned()
+    fn window_origins(&self) -> Vec<String> {
+        vec!["https://window.example".to_owned()]
     }
 }

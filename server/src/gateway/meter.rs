@@ -6,11 +6,14 @@ use payment::id::GatewayName;
 use payment::reach::Lost;
 use tokio::time::Instant;
 
-use super::{CancelOutcome, ConfirmOutcome, InquiryOutcome};
+use super::{CancelOutcome, ConfirmOutcome, InquiryOutcome, OpenOutcome};
 
 /// What is asked of a gateway, as a metric label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
+    /// Opening a payment window.
+    #[expect(dead_code, reason = "for gateways that open by a call")]
+    Open,
     /// The approval call.
     Confirm,
     /// Asking what became of a payment.
@@ -22,6 +25,7 @@ pub(super) enum Operation {
 impl Operation {
     const fn label(self) -> &'static str {
         match self {
+            Self::Open => "open",
             Self::Confirm => "confirm",
             Self::Inquire => "inquire",
             Self::Cancel => "cancel",
@@ -87,6 +91,16 @@ impl ConfirmOutcome {
                 Lost::InProgress => "in_progress",
             },
         }
+    }
+}
+
+/// The label of what became of opening a window.
+#[expect(dead_code, reason = "for gateways that open by a call")]
+pub(super) const fn open_label(outcome: &OpenOutcome) -> &'static str {
+    match outcome {
+        OpenOutcome::Opened { .. } => "opened",
+        OpenOutcome::Refused(_) => "refused",
+        OpenOutcome::NoAnswer(_) => "no_answer",
     }
 }
 

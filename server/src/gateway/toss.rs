@@ -15,7 +15,7 @@ use super::meter::{self, Meter, Operation};
 use super::secret::Secret;
 use super::{
     CancelCall, CancelOutcome, Capabilities, ConfirmCall, ConfirmOutcome, Gateway, InquiryOutcome,
-    Told, WindowRequest,
+    OpenOutcome, PaymentNames, Told, WebhookKind, WebhookProof, Window, WindowRequest,
 };
 use client::{Client, Post};
 use outcome::LookedUp;
@@ -24,6 +24,21 @@ use wire::{CancelBody, ConfirmBody};
 /// For how long a key may be used again. Toss keeps one for 15 days "counted from the day of first use"; the last day is
 /// left out because it does not say when that day ends.
 const IDEMPOTENCY: Millis = Millis::from_secs(14 * 24 * 3_600);
+/// What Toss sends of payments. None is signed; a deposit's carries the secret of the confirm's answer.
+const WEBHOOKS: [WebhookKind; 3] = [
+    WebhookKind {
+        name: "PAYMENT_STATUS_CHANGED",
+        proof: WebhookProof::Hint,
+    },
+    WebhookKind {
+        name: "DEPOSIT_CALLBACK",
+        proof: WebhookProof::Secret,
+    },
+    WebhookKind {
+        name: "CANCEL_STATUS_CHANGED",
+        proof: WebhookProof::Hint,
+    },
+];
 /// Toss's limit of `cancelReason`, in characters.
 const REASON_LIMIT: usize = 200;
 /// Toss's limit of `orderName`, in characters.
@@ -129,8 +144,12 @@ impl Toss {
             capabilities: Capabilities {
                 idempotency: Some(IDEMPOTENCY),
                 inquiry_by_order: true,
+                opens_by_call: false,
                 confirm_window: config.confirm_window,
                 partial_cancel: true,
+                platform_timeout: None,
+                webhooks: &WEBHOOKS,
+                deposits: true,
             },
             window,
             client_key: config.client_key,
@@ -169,6 +188,20 @@ impl Toss {
             }
         }
     }
+
+    fn window_of(&self, request: &WindowRequest) -> String {
+        let order_name: String = request.order_name.chars().take(ORDER_NAME_LIMIT).collect();
+        let mut url = self.window.clone();
+        url.query_pairs_mut()
+            .append_pair("gateway", self.name.as_str())
+            .append_pair("clientKey", &self.client_key)
+            .append_pair("orderId", request.gateway_order_id.as_str())
+            .append_pair("orderName", &order_name)
+            .append_pair("amount", &request.amount.to_string())
+            .append_pair("successUrl", &request.success_url)
+            .append_pair("failUrl", &request.fail_url);
+        url.into()
+    }
 }
 
 #[async_trait]
@@ -179,6 +212,17 @@ impl Gateway for Toss {
 
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    async fn open(&self, request: &WindowRequest) -> OpenOutcome {
+        let url = self.window_of(request);
+        OpenOutcome::Opened {
+            window: Window {
+                desktop: url.clone(),
+                mobile: url,
+            },
+            handle: None,
+        }
     }
 
     async fn confirm(&self, call: &ConfirmCall) -> ConfirmOutcome {
@@ -200,9 +244,10 @@ impl Gateway for Toss {
         outcome
     }
 
-    async fn inquire(&self, key: Option<&PaymentKey>, order: &GatewayOrderId) -> InquiryOutcome {
+    async fn inquire(&self, payment: &PaymentNames) -> InquiryOutcome {
         let meter = Meter::start(&self.name, Operation::Inquire);
-        let outcome = self.find(key, order).await;
+        let key = payment.payment_key.as_ref();
+        let outcome = self.find(key, &payment.gateway_order_id).await;
         meter.end(meter::inquiry_label(&outcome));
         outcome
     }
@@ -228,22 +273,8 @@ impl Gateway for Toss {
         outcome
     }
 
-    fn window_url(&self, request: &WindowRequest) -> String {
-        let order_name: String = request.order_name.chars().take(ORDER_NAME_LIMIT).collect();
-        let mut url = self.window.clone();
-        url.query_pairs_mut()
-            .append_pair("gateway", self.name.as_str())
-            .append_pair("clientKey", &self.client_key)
-            .append_pair("orderId", request.gateway_order_id.as_str())
-            .append_pair("orderName", &order_name)
-            .append_pair("amount", &request.amount.to_string())
-            .append_pair("successUrl", &request.success_url)
-            .append_pair("failUrl", &request.fail_url);
-        url.into()
-    }
-
-    fn window_origin(&self) -> String {
-        self.window.origin().ascii_serialization()
+    fn window_origins(&self) -> Vec<String> {
+        vec![self.window.origin().ascii_serialization()]
     }
 }
 

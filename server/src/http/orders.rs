@@ -23,7 +23,7 @@ use super::shopper::{Shopper, owner_or_new};
 use crate::app::App;
 use crate::changes;
 use crate::confirm::closed_code;
-use crate::gateway::WindowRequest;
+use crate::gateway::{OpenOutcome, WindowRequest};
 use crate::random;
 use crate::store::{
     AttemptRecord, NewAttemptRow, NewOrderRow, Opened, OrderMade, OrderRecord, Owner,
@@ -232,6 +232,7 @@ pub(super) async fn window_url(
     let name = lines
         .first()
         .map_or_else(|| attempt.order_id.to_string(), |line| line.name[0].clone());
+    let quantity = lines.iter().map(|line| line.quantity).sum::<u32>().max(1);
     let order_name = match lines.len() {
         0 | 1 => name,
         n => format!("{name} 외 {}건", n - 1),
@@ -242,13 +243,20 @@ pub(super) async fn window_url(
         attempt.order_id,
         attempt.reference
     );
-    Ok(line.gateway.window_url(&WindowRequest {
+    let request = WindowRequest {
         gateway_order_id: attempt.gateway_order_id.clone(),
         order_name,
+        quantity,
         amount: attempt.attempt.expected.amount,
         success_url: back.clone(),
-        fail_url: back,
-    }))
+        fail_url: back.clone(),
+        close_url: back,
+    };
+    match line.gateway.open(&request).await {
+        OpenOutcome::Opened { window, .. } => Ok(window.desktop),
+        OpenOutcome::Refused(_) => Err(Refusal::new(ProblemCode::PgRefused)),
+        OpenOutcome::NoAnswer(_) => Err(Refusal::new(ProblemCode::PgUnreachable)),
+    }
 }
 
 /// The address that shoppers see. Only a development server believes the request's host.

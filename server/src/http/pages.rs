@@ -104,7 +104,7 @@ fn policy(web: &Web) -> Option<HeaderValue> {
         .app
         .lines
         .iter()
-        .map(|line| line.gateway.window_origin())
+        .flat_map(|line| line.gateway.window_origins())
         .collect();
     let text = format!(
         "default-src 'none'; script-src 'self' 'nonce-{nonce}' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' \

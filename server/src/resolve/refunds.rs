@@ -41,7 +41,7 @@ pub(super) async fn carry_out(
     // Read as late as possible: its key and lock are those of this moment.
     let under_way = app.store.refund_under_way(attempt.id).await?;
     let Some((refund, call)) =
-        under_way.and_then(|refund| call_of(&refund, asked).map(|call| (refund, call)))
+        under_way.and_then(|refund| call_of(&refund, &attempt, asked).map(|call| (refund, call)))
     else {
         return Ok(not_yet(attempt));
     };
@@ -83,10 +83,7 @@ async fn refused(
     asked: &Asked,
     (told, call): (&Told, RefundCall),
 ) -> Result<Looked, StoreError> {
-    let inquiry = line
-        .gateway
-        .inquire(Some(&asked.payment_key), &attempt.gateway_order_id)
-        .await;
+    let inquiry = line.gateway.inquire(&asked.names(&attempt)).await;
     let InquiryOutcome::Found(finding @ Finding::Charged { .. }, listed) = inquiry else {
         // Nobody knows yet, also where the gateway cannot see the payment; the next look asks before it calls again.
         return Ok(Looked {
@@ -114,9 +111,10 @@ async fn refused(
 }
 
 /// The same bytes for the same key: all that the call says is fixed with it.
-fn call_of(refund: &RefundRow, asked: &Asked) -> Option<CancelCall> {
+fn call_of(refund: &RefundRow, attempt: &AttemptRecord, asked: &Asked) -> Option<CancelCall> {
     let known = &refund.refund;
     Some(CancelCall {
+        handle: attempt.handle.clone(),
         payment_key: asked.payment_key.clone(),
         amount: (known.amount < known.lock).then_some(known.amount),
         balance: Some(known.lock),

@@ -5,7 +5,7 @@ use payment::money::Won;
 use payment::time::Millis;
 use server::gateway::secret::Secret;
 use server::gateway::toss::{Toss, TossConfig};
-use server::gateway::{CancelCall, ConfirmCall};
+use server::gateway::{CancelCall, ConfirmCall, PaymentNames};
 
 /// What every test's order costs.
 pub(crate) const PRICE: Won = match Won::new(33_000) {
@@ -43,8 +43,18 @@ pub(crate) fn order(text: &str) -> GatewayOrderId {
     GatewayOrderId::parse(text).unwrap()
 }
 
+/// The names of a payment, for an inquiry.
+pub(crate) fn names(payment_key: Option<&PaymentKey>, order_id: &GatewayOrderId) -> PaymentNames {
+    PaymentNames {
+        handle: None,
+        payment_key: payment_key.cloned(),
+        gateway_order_id: order_id.clone(),
+    }
+}
+
 pub(crate) fn confirm_of(payment_key: &str, order_id: &str, idempotency_key: &str) -> ConfirmCall {
     ConfirmCall {
+        handle: None,
         payment_key: key(payment_key),
         gateway_order_id: order(order_id),
         amount: PRICE,
@@ -60,6 +70,7 @@ pub(crate) fn cancel_of(
     let won = |won| Won::new(won).unwrap();
     let idempotency_key = format!("cancel-{payment_key}-{amount:?}-{balance:?}");
     CancelCall {
+        handle: None,
         payment_key: key(payment_key),
         amount: amount.map(won),
         balance: balance.map(won),

@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
-use crate::bench::{PATIENT, cancel_of, confirm_of, order, toss};
+use crate::bench::{PATIENT, cancel_of, confirm_of, names, order, toss};
 
 /// For calls that must run into their limit.
 const SHORT: Millis = Millis::new(300);
@@ -113,7 +113,7 @@ async fn a_refused_connection_is_not_sent() {
         ConfirmOutcome::NotSent(NotSent::Connect)
     );
     let key = PaymentKey::parse("pk_1").unwrap();
-    let asked = toss.inquire(Some(&key), &order("order_1")).await;
+    let asked = toss.inquire(&names(Some(&key), &order("order_1"))).await;
     assert!(matches!(asked, InquiryOutcome::NoAnswer(_)), "{asked:?}");
     let canceled = toss.cancel(&cancel_of("pk_1", None, None)).await;
     assert!(

@@ -8,10 +8,10 @@ use payment::reach::{Decline, Lost};
 use server::gateway::secret::Secret;
 use server::gateway::toss::{Toss, TossConfig};
 use server::gateway::{
-    CancelOutcome, ConfirmOutcome, Gateway, InquiryOutcome, Told, WindowRequest,
+    CancelOutcome, ConfirmOutcome, Gateway, InquiryOutcome, OpenOutcome, Told, WindowRequest,
 };
 
-use crate::bench::{PATIENT, PRICE, cancel_of, config, confirm_of, key, order, toss};
+use crate::bench::{PATIENT, PRICE, cancel_of, config, confirm_of, key, names, order, toss};
 use crate::rows;
 
 async fn fake() -> (Handle, Toss) {
@@ -207,7 +207,7 @@ async fn a_payment_is_confirmed_looked_up_and_given_back_in_parts() {
     let (pg, toss) = fake().await;
     let payment_key = authenticate(&pg, "order_1");
     let (paid, ord) = (key(&payment_key), order("order_1"));
-    let before = found(toss.inquire(Some(&paid), &ord).await);
+    let before = found(toss.inquire(&names(Some(&paid), &ord)).await);
     assert_eq!(before, Finding::Pending { settled: false });
 
     let call = confirm_of(&payment_key, "order_1", "idem-1");
@@ -220,8 +220,11 @@ async fn a_payment_is_confirmed_looked_up_and_given_back_in_parts() {
         assert_quiet(&told, 200, "DONE");
     }
     assert_eq!(charges(&pg, "order_1"), 1);
-    assert_eq!(found(toss.inquire(Some(&paid), &ord).await), charged(0));
-    assert_eq!(found(toss.inquire(None, &ord).await), charged(0));
+    assert_eq!(
+        found(toss.inquire(&names(Some(&paid), &ord)).await),
+        charged(0)
+    );
+    assert_eq!(found(toss.inquire(&names(None, &ord)).await), charged(0));
 
     for (amount, balance, canceled) in [
         (Some(3_000), Some(33_000), 3_000),
@@ -235,7 +238,7 @@ async fn a_payment_is_confirmed_looked_up_and_given_back_in_parts() {
         assert_eq!(finding, charged(canceled));
         assert!(!told.alarm);
         assert_eq!(
-            found(toss.inquire(Some(&paid), &ord).await),
+            found(toss.inquire(&names(Some(&paid), &ord)).await),
             charged(canceled)
         );
     }
@@ -285,10 +288,13 @@ async fn a_charge_whose_answer_was_lost_is_found_by_asking() {
     );
     // At first the gateway says that it knows nothing, on both routes.
     let (sent, ord) = (key(&payment_key), order("order_1"));
-    let asked = found(toss.inquire(Some(&sent), &ord).await);
+    let asked = found(toss.inquire(&names(Some(&sent), &ord)).await);
     assert_eq!(asked, Finding::NotFound { settled: false });
     set(&pg, "{}").await;
-    assert_eq!(found(toss.inquire(Some(&sent), &ord).await), charged(0));
+    assert_eq!(
+        found(toss.inquire(&names(Some(&sent), &ord)).await),
+        charged(0)
+    );
 }
 
 #[tokio::test]
@@ -324,11 +330,14 @@ async fn another_payment_of_the_same_order_is_never_taken_for_this_one() {
     let other = authenticate(&pg, "order_1");
     let _approved = toss.confirm(&confirm_of(&other, "order_1", "idem-1")).await;
     let ord = order("order_1");
-    no_word_with_alarm(toss.inquire(Some(&key("not_that_one")), &ord).await);
+    no_word_with_alarm(toss.inquire(&names(Some(&key("not_that_one")), &ord)).await);
     // Nor a payment whose order is another one.
-    no_word_with_alarm(toss.inquire(Some(&key(&other)), &order("order_2")).await);
+    no_word_with_alarm(
+        toss.inquire(&names(Some(&key(&other)), &order("order_2")))
+            .await,
+    );
     // A key that no address can name is only looked for by its order.
-    no_word_with_alarm(toss.inquire(Some(&key("..")), &ord).await);
+    no_word_with_alarm(toss.inquire(&names(Some(&key("..")), &ord)).await);
     let unaddressable = toss.cancel(&cancel_of("..", None, None)).await;
     assert!(matches!(unaddressable, CancelOutcome::Unknown(told) if told.alarm));
     // An idempotency key used for another payment brings that payment's answer.
@@ -356,7 +365,7 @@ async fn a_wrong_secret_declines_a_confirm_with_alarm_and_makes_an_inquiry_no_wo
     assert_eq!(confirm_class(&outcome), expected);
     no_word_with_alarm(
         wrong
-            .inquire(Some(&key(&payment_key)), &order("order_1"))
+            .inquire(&names(Some(&key(&payment_key)), &order("order_1")))
             .await,
     );
 }
@@ -374,7 +383,7 @@ async fn an_inquiry_that_is_limited_or_failing_has_no_word_without_alarm() {
     ] {
         set(&pg, &format!(r#"{{"operations":["get"],"error":{error}}}"#)).await;
         let asked = toss
-            .inquire(Some(&key(&payment_key)), &order("order_1"))
+            .inquire(&names(Some(&key(&payment_key)), &order("order_1")))
             .await;
         assert!(
             matches!(&asked, InquiryOutcome::NoWord(told) if !told.alarm),
@@ -388,7 +397,7 @@ async fn an_inquiry_that_is_limited_or_failing_has_no_word_without_alarm() {
     ] {
         set(&pg, &format!(r#"{{"operations":["get"],"error":{error}}}"#)).await;
         no_word_with_alarm(
-            toss.inquire(Some(&key(&payment_key)), &order("order_1"))
+            toss.inquire(&names(Some(&key(&payment_key)), &order("order_1")))
                 .await,
         );
     }
@@ -397,13 +406,20 @@ async fn an_inquiry_that_is_limited_or_failing_has_no_word_without_alarm() {
 #[tokio::test]
 async fn the_payment_window_gets_every_value_as_it_was() {
     let (pg, toss) = fake().await;
-    let url = toss.window_url(&WindowRequest {
+    let request = WindowRequest {
         gateway_order_id: order("order_1-2"),
         order_name: "머그컵 & 차 100% #1".to_owned(),
+        quantity: 1,
         amount: PRICE,
         success_url: "http://127.0.0.1:3000/r/ref?a=1&b=2".to_owned(),
         fail_url: "http://127.0.0.1:3000/f".to_owned(),
-    });
+        close_url: "http://127.0.0.1:3000/c".to_owned(),
+    };
+    let OpenOutcome::Opened { window, handle } = toss.open(&request).await else {
+        panic!("not opened");
+    };
+    assert_eq!((handle, &window.desktop), (None, &window.mobile));
+    let url = window.desktop;
     let parsed = reqwest::Url::parse(&url).unwrap();
     let pairs: Vec<_> = parsed.query_pairs().into_owned().collect();
     let expected = [
@@ -417,7 +433,7 @@ async fn the_payment_window_gets_every_value_as_it_was() {
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(pairs, expected);
-    assert_eq!(toss.window_origin(), pg.url());
+    assert_eq!(toss.window_origins(), [pg.url()]);
     let page = reqwest::get(url).await.unwrap();
     assert_eq!(page.status(), 200);
     assert!(page.text().await.unwrap().contains("머그컵"));

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::bench::{PATIENT, cancel_of, confirm_of, key, order, toss};
+use crate::bench::{PATIENT, cancel_of, confirm_of, key, names, order, toss};
 
 /// What the gateway does with a request, by its head and how many came on this connection before.
 enum Act {
@@ -222,7 +222,9 @@ async fn no_call_follows_a_redirect_to_itself_or_round_a_loop() {
             "{canceled:?}"
         );
         assert_eq!(peer.requests().len(), 2, "{status}");
-        let asked = toss.inquire(Some(&key("pk_1")), &order("order_1")).await;
+        let asked = toss
+            .inquire(&names(Some(&key("pk_1")), &order("order_1")))
+            .await;
         assert!(
             matches!(&asked, InquiryOutcome::NoWord(told) if told.alarm),
             "{asked:?}"
@@ -251,7 +253,8 @@ async fn asked(
     })
     .await;
     let toss = toss(&peer.url, PATIENT);
-    toss.inquire(Some(&key("pk_1")), &order("order_1")).await
+    toss.inquire(&names(Some(&key("pk_1")), &order("order_1")))
+        .await
 }
 
 #[tokio::test]

@@ -51,6 +51,8 @@ impl Tables {
             gateway: new.gateway,
             gateway_order_id,
             reference: new.reference,
+            handle: None,
+            window: None,
             payment_key: None,
             idempotency_key: None,
             attempt: Attempt::new(Money::won(order.amount)),

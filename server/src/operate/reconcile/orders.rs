@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use payment::attempt::{Attempt, AttemptStatus, Finding};
-use payment::id::{GatewayName, GatewayOrderId, OrderId, PaymentKey};
+use payment::id::{GatewayName, OrderId};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior};
@@ -14,7 +14,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 use super::judge::{Break, Kind, charge_of, difference};
 use super::{Args, Outcome};
 use crate::clock::EpochMs;
-use crate::gateway::{Gateway, InquiryOutcome};
+use crate::gateway::{Gateway, InquiryOutcome, PaymentNames};
 use crate::operate::Desk;
 use crate::serve;
 use crate::store::{AttemptId, AttemptRecord, OrderRecord};
@@ -68,26 +68,29 @@ impl Line {
         })
     }
 
+    /// Whether a gateway knows a payment by any of these names: one that looks up by its own handle only knows nothing of
+    /// an attempt that it never opened.
+    fn can_ask(&self, gateway: &GatewayName, payment: &PaymentNames) -> bool {
+        let known = self.gateways.iter().find(|known| known.name() == gateway);
+        let by_order = known.is_none_or(|known| known.capabilities().inquiry_by_order);
+        by_order || payment.handle.is_some() || payment.payment_key.is_some()
+    }
+
     /// The gateway's word; `None` when it gave none.
-    async fn ask(
-        &self,
-        gateway: &GatewayName,
-        key: Option<&PaymentKey>,
-        order: &GatewayOrderId,
-    ) -> Option<Finding> {
+    async fn ask(&self, gateway: &GatewayName, payment: &PaymentNames) -> Option<Finding> {
         let gateway = self.gateways.iter().find(|known| known.name() == gateway)?;
         if self.silent.load(Ordering::Relaxed) >= SILENT {
             return None;
         }
         self.pace.lock().await.tick().await;
-        match gateway.inquire(key, order).await {
+        match gateway.inquire(payment).await {
             InquiryOutcome::Found(finding, _) => {
                 self.silent.store(0, Ordering::Relaxed);
                 Some(finding)
             }
             InquiryOutcome::NoWord(told) | InquiryOutcome::NoAnswer(told) => {
                 self.silent.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(%order, status = told.status, code = told.code, "the gateway gave no word");
+                tracing::warn!(order = %payment.gateway_order_id, status = told.status, code = told.code, "the gateway gave no word");
                 None
             }
         }
@@ -205,8 +208,7 @@ async fn of_order(line: &Line, order: &OrderRecord, young: EpochMs) -> Compared 
     let mut charged_ids = BTreeSet::new();
     for record in owners(order) {
         let id = &record.gateway_order_id;
-        let word = line.ask(&record.gateway, record.payment_key.as_ref(), id);
-        let Some(finding) = word.await else {
+        let Some(finding) = line.ask(&record.gateway, &record.names()).await else {
             compared.asked.unasked = 1;
             continue;
         };
@@ -247,8 +249,14 @@ async fn by_order_id<'a>(
         if charged.contains(&id) || !asked.insert(id) {
             continue;
         }
-        let word = line.ask(&record.gateway, None, &record.gateway_order_id);
-        let Some(finding) = word.await else {
+        let names = PaymentNames {
+            payment_key: None,
+            ..record.names()
+        };
+        if !line.can_ask(&record.gateway, &names) {
+            continue;
+        }
+        let Some(finding) = line.ask(&record.gateway, &names).await else {
             compared.asked.unasked = 1;
             continue;
         };

@@ -2,13 +2,15 @@
 
 use payment::attempt::{Attempt, AttemptStatus, CameFrom};
 use payment::id::{
-    AttemptReference, GatewayName, GatewayOrderId, IdempotencyKey, OrderId, PaymentKey,
+    AttemptReference, GatewayHandle, GatewayName, GatewayOrderId, IdempotencyKey, OrderId,
+    PaymentKey,
 };
 use payment::money::{Currency, Money, Won};
 use payment::reach::{Reach, Reason};
 
 use super::engine::{Columns, Sql, values};
 use crate::clock::EpochMs;
+use crate::gateway::Window;
 use crate::store::{AttemptId, AttemptRecord, OrderRecord, Owner, StoreError};
 
 /// The columns of a whole attempt.
@@ -16,7 +18,8 @@ macro_rules! attempt_columns {
     () => {
         "id, order_id, number, gateway, gateway_order_id, reference, payment_key, idempotency_key, \
          status, reach, reason, amount_won, charged_won, charged_in_won, canceled_won, deposit, void, \
-         cancel_won, cancel_from, cancel_key, window_until, claimed_at, resent_at, unknown_since, ask_at, asks, looks"
+         cancel_won, cancel_from, cancel_key, window_until, claimed_at, resent_at, unknown_since, ask_at, asks, looks, \
+         handle, window_desktop, window_mobile"
     };
 }
 pub(super) use attempt_columns;
@@ -125,6 +128,14 @@ fn machine<R: Columns>(row: &R) -> Result<Attempt, StoreError> {
     })
 }
 
+fn window<R: Columns>(row: &R) -> Result<Option<Window>, StoreError> {
+    let desktop = row.text_or_null("window_desktop")?.map(str::to_owned);
+    let mobile = row.text_or_null("window_mobile")?.map(str::to_owned);
+    Ok(desktop
+        .zip(mobile)
+        .map(|(desktop, mobile)| Window { desktop, mobile }))
+}
+
 /// A row as an attempt.
 pub(super) fn attempt_record<R: Columns>(row: &R) -> Result<AttemptRecord, StoreError> {
     Ok(AttemptRecord {
@@ -138,6 +149,8 @@ pub(super) fn attempt_record<R: Columns>(row: &R) -> Result<AttemptRecord, Store
             "gateway order id",
         )?,
         reference: parsed(row.text("reference")?, AttemptReference::parse, "reference")?,
+        handle: parsed_or_null(row, "handle", GatewayHandle::parse)?,
+        window: window(row)?,
         payment_key: parsed_or_null(row, "payment_key", PaymentKey::parse)?,
         idempotency_key: parsed_or_null(row, "idempotency_key", IdempotencyKey::parse)?,
         attempt: machine(row)?,

@@ -32,6 +32,7 @@ fn order() -> GatewayOrderId {
 
 fn confirm() -> ConfirmCall {
     ConfirmCall {
+        handle: None,
         payment_key: key(),
         gateway_order_id: order(),
         amount: Won::new(33_000).unwrap(),
@@ -41,6 +42,7 @@ fn confirm() -> ConfirmCall {
 
 fn cancel(amount: Option<i64>, balance: Option<i64>) -> CancelCall {
     CancelCall {
+        handle: None,
         payment_key: key(),
         amount: amount.map(|won| Won::new(won).unwrap()),
         balance: balance.map(|won| Won::new(won).unwrap()),
