@@ -17,3 +17,5 @@ mod measured;
 mod reused;
 #[path = "toss/rows.rs"]
 mod rows;
+#[path = "toss/uncertain.rs"]
+mod uncertain;

@@ -161,7 +161,10 @@ fn confirm(
         Status::InProgress => {}
         Status::Expired => return Err("NOT_FOUND_PAYMENT_SESSION".to_owned()),
         Status::Done | Status::Canceled | Status::PartialCanceled
-            if payment.authenticated_ms.saturating_add(scenario.confirm_window_ms) <= now_ms
+            if payment
+                .authenticated_ms
+                .saturating_add(scenario.confirm_window_ms)
+                <= now_ms
                 && scenario.uncertain.repeat_after_window == RepeatAfterWindow::Session =>
         {
             return Err("NOT_FOUND_PAYMENT_SESSION".to_owned());
@@ -293,5 +296,8 @@ fn shown(books: &Books, scenario: &Scenario, key: &str) -> Result<Answer, String
 
 fn is_order_id(text: &str, equals: bool) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    (6..=64).contains(&text.len()) && text.bytes().all(|byte| plain(byte) || (equals && byte == b'='))
+    (6..=64).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| plain(byte) || (equals && byte == b'='))
 }

@@ -106,10 +106,7 @@ async fn authenticate(
     Ok(Json(json!({"paymentKey": key})))
 }
 
-async fn deposit(
-    State(shared): State<Arc<Shared>>,
-    body: Bytes,
-) -> Result<Json<Value>, Refused> {
+async fn deposit(State(shared): State<Arc<Shared>>, body: Bytes) -> Result<Json<Value>, Refused> {
     let wanted: DepositWanted = read(&body)?;
     let order = wanted.order_id.as_str();
     let done = match wanted.forged {

@@ -64,6 +64,7 @@ impl Tables {
             ask_at: None,
             asks: 0,
             looks: 0,
+            deposit: None,
         };
         let id = self.insert_attempt(record.clone());
         AttemptRecord { id, ..record }

@@ -19,8 +19,14 @@ fn is_waiting(status: AttemptStatus) -> bool {
 impl Tables {
     pub(crate) fn due(&self, now: EpochMs, most: u32) -> Vec<AttemptRecord> {
         let astray = now.plus(Millis::from_secs(1_200));
-        let is_due =
-            |record: &&AttemptRecord| record.ask_at.is_some_and(|at| at <= now || at > astray);
+        let awaits = now.plus(Millis::from_secs(7_200));
+        let is_due = |record: &&AttemptRecord| {
+            let farthest = match record.attempt.status {
+                AttemptStatus::AwaitingDeposit => awaits,
+                _ => astray,
+            };
+            record.ask_at.is_some_and(|at| at <= now || at > farthest)
+        };
         let mut due: Vec<_> = self.attempts.iter().filter(is_due).cloned().collect();
         due.sort_by_key(|record| record.ask_at);
         due.truncate(most as usize);

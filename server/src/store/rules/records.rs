@@ -7,6 +7,7 @@ use payment::id::PaymentKey;
 use payment::order::OrderStatus;
 use payment::time::Millis;
 
+use super::deposits::look_at_due;
 use crate::clock::EpochMs;
 use crate::store::effects::EffectKind;
 use crate::store::{Asked, AttemptId, AttemptRecord, OrderRecord};
@@ -97,7 +98,8 @@ pub fn next_look(
         return stored.ask_at;
     }
     let hint = stored.ask_at.filter(|at| Some(*at) != own_lease);
-    [ask_at(next, now), hint].into_iter().flatten().min()
+    let due = look_at_due(stored, now).filter(|_| next.status == AttemptStatus::AwaitingDeposit);
+    [ask_at(next, now), hint, due].into_iter().flatten().min()
 }
 
 /// Since when an attempt that is stored with a new state is unknown.

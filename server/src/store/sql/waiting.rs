@@ -9,8 +9,8 @@ use crate::clock::EpochMs;
 use crate::store::{AttemptId, AttemptRecord, Census, Overdue, StoreError};
 
 /// Attempts about which the gateway is to be asked by `now`, the longest due first. Nothing is taken by looking: who asks
-/// is decided by [`move_look`], whichever node looked. No look is ever set twenty minutes ahead: one that lies farther was
-/// set by a clock that was wrong, and is due.
+/// is decided by [`move_look`], whichever node looked. No look is ever set twenty minutes ahead, or for a deposit two hours:
+/// one that lies farther was set by a clock that was wrong, and is due.
 pub(super) async fn due<C: Sql>(
     db: &mut C,
     now: EpochMs,
@@ -18,7 +18,8 @@ pub(super) async fn due<C: Sql>(
 ) -> Result<Vec<AttemptRecord>, StoreError> {
     let sql = select_attempts!(
         "due",
-        "WHERE ask_at <= $1 OR ask_at > $1 + 1200000 ORDER BY ask_at LIMIT $2"
+        "WHERE ask_at <= $1 OR (ask_at > $1 + 1200000 AND (status <> 'awaiting_deposit' OR ask_at > $1 + 7200000)) \
+         ORDER BY ask_at LIMIT $2"
     );
     let doing = "looking for attempts to ask about";
     attempts(&db.rows(doing, sql, values![now, most]).await?)

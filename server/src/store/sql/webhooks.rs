@@ -56,9 +56,10 @@ pub(super) async fn end<D: Engine>(
 ) -> Result<bool, StoreError> {
     let doing = "applying a webhook";
     let (state, next_at, attempt) = match end {
-        WebhookEnd::Hint(attempt) => ("applied", None, Some(attempt)),
+        WebhookEnd::Hint(attempt) | WebhookEnd::Proven(attempt) => ("applied", None, Some(attempt)),
         WebhookEnd::Parked(until) => ("parked", Some(until), None),
         WebhookEnd::Ignored => ("ignored", None, None),
+        WebhookEnd::Forged => ("forged", None, None),
     };
     let sql = "-- end_webhook\nUPDATE webhooks SET state = $2, next_at = $3, attempt_id = $4, tries = tries + 1 \
                WHERE id = $1 AND next_at IS NOT NULL";
@@ -68,7 +69,8 @@ pub(super) async fn end<D: Engine>(
     if let Some(attempt) = attempt
         && ended == 1
     {
-        waits = hint_in(&mut *tx, attempt, now, true).await?;
+        let pause = !matches!(end, WebhookEnd::Proven(_));
+        waits = hint_in(&mut *tx, attempt, now, pause).await?;
     }
     commit::<D>(tx, doing).await?;
     Ok(waits)
