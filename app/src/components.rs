@@ -3,6 +3,7 @@
 pub mod art;
 pub mod asleep;
 pub mod checkout_island;
+pub mod deposit;
 pub mod layout;
 pub mod live_order;
 pub mod panel;

@@ -138,6 +138,10 @@ pub enum MomentKind {
     Interrupted,
     /// The gateway was asked and had no result yet.
     AskedNoResult,
+    /// A virtual account was issued.
+    AccountIssued,
+    /// The bank took a deposit back.
+    DepositUndone,
     /// The gateway says it is paid.
     Paid,
     /// The gateway says another amount was charged.

@@ -288,6 +288,10 @@ impl Driver {
         if screen == before {
             return;
         }
+        let deposit = self.state.borrow().machine.order().cloned();
+        self.live
+            .deposit
+            .set(deposit.and_then(|order| order.deposit));
         // Before the screen changes, since that takes the focused element away.
         self.focus_result(screen.view.stage);
         self.live.screen.set(screen);

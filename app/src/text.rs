@@ -2,9 +2,11 @@
 //!
 //! Each message is a variant, and each language answers all of them, so a missing translation does not compile.
 
+mod deposit;
 mod en;
 mod ko;
 mod mail;
+mod window;
 
 use payment::money::Won;
 use payment::reach::{Decline, NotSent, Reason};
@@ -14,7 +16,9 @@ use payment::view::{PayAction, Stage};
 use payment::wire::ProblemCode;
 use serde::{Deserialize, Serialize};
 
+pub use deposit::DepositWord;
 pub use mail::Mail;
+pub use window::WindowWord;
 
 use crate::data::MomentKind;
 

@@ -33,6 +33,7 @@ fn state(
         attempt: attempt.map(view),
         payable,
         poll_after_ms: 2_000,
+        deposit: None,
     }
 }
 

@@ -8,14 +8,15 @@ const production = (shop: Shop): Env => ({
   JARI_FAKE_PG: 'off',
   JARI_PUBLIC_URL: shop.url,
   JARI_SECRET_KEY: 'only-for-tests-0123456789-0123456789',
-  JARI_TOSS_CLIENT_KEY: 'test_ck_x',
-  JARI_TOSS_SECRET_KEY: 'test_sk_fake',
+  JARI_TOSS_CLIENT_KEY: 'live_ck_x',
+  JARI_TOSS_SECRET_KEY: 'live_sk_fake',
   JARI_TOSS_URL: shop.pg.url,
   JARI_TOSS_WINDOW_URL: `${shop.pg.url}/window`,
 });
 
 test.describe('in production', () => {
-  test.use({ expectedConsole: [/status of 404/] });
+  // Production takes no test keys.
+  test.use({ expectedConsole: [/status of 404/], pgSecret: 'live_sk_fake' });
 
   test('no page has the panel, and its address is none', async ({ page, shop }) => {
     await shop.restart(production(shop));

@@ -24,7 +24,8 @@ use crate::idempotency::Idempotency;
 use crate::ledger::{CallCounts, Ledger, OrderCounts, PerGateway, PerOperation};
 use crate::scenario::Scenario;
 use books::Books;
-pub use call::{Answer, Call, Gateway, NewPayment, Operation, Target};
+pub use books::deposits::NoDeposit;
+pub use call::{Answer, Call, Gateway, Method, NewPayment, Operation, Target};
 pub use kakaopay::{KakaoPayCall, Merchant, PageStep};
 use outbox::Outbox;
 pub use outbox::Webhook;
@@ -252,7 +253,10 @@ impl Engine {
     }
 
     /// A try of a webhook ended.
-    pub fn webhook_tried(&mut self, webhook: Webhook, ok: bool, now_ms: u64) {
+    pub fn webhook_tried(&mut self, mut webhook: Webhook, ok: bool, now_ms: u64) {
+        if !self.scenario.uncertain.stable_transmission_id {
+            webhook.id = self.books.fresh("whtrans_");
+        }
         self.outbox
             .tried(webhook, ok, &self.scenario.webhooks, now_ms);
     }
@@ -273,17 +277,45 @@ impl Engine {
         self.outbox.push(now_ms, Webhook::new(id, gateway, body));
     }
 
+    /// A deposit into an order's virtual account, or, with `undo`, the bank's word that there was none after all.
+    ///
+    /// # Errors
+    /// [`NoDeposit`] says why there can be none.
+    pub fn deposit(&mut self, order: &str, undo: bool, now_ms: u64) -> Result<(), NoDeposit> {
+        self.books.expire_accounts(&self.scenario, now_ms);
+        if undo {
+            self.books.undo_deposit(order, now_ms)?;
+        } else {
+            self.books.deposit(order, now_ms)?;
+        }
+        self.tell_changes(now_ms);
+        Ok(())
+    }
+
+    /// Queues a deposit webhook about an order's account with another secret than its own, or with none; past all switches.
+    pub fn forge_deposit(&mut self, order: &str, secret: Option<&str>, now_ms: u64) -> bool {
+        let Some(payment) = self.books.of_order(order) else {
+            return false;
+        };
+        let gateway = payment.gateway;
+        let body = toss::wire::deposit_callback(payment, "DONE", secret, now_ms);
+        self.tell_raw(gateway, body.into(), now_ms);
+        true
+    }
+
     fn tell_changes(&mut self, now_ms: u64) {
         for key in self.books.take_changed() {
-            let id = self.books.fresh("whtrans_");
             let Some(payment) = self.books.payment(&key) else {
                 continue;
             };
-            let body = toss::wire::status_changed(payment, now_ms);
-            let webhook = Webhook::new(id, payment.gateway, body.into());
-            let switches = &self.scenario.webhooks;
-            self.outbox
-                .add(webhook, switches, &mut self.webhook_dice, now_ms);
+            let gateway = payment.gateway;
+            for body in toss::wire::events(payment, &self.scenario, now_ms) {
+                let id = self.books.fresh("whtrans_");
+                let webhook = Webhook::new(id, gateway, body.into());
+                let switches = &self.scenario.webhooks;
+                self.outbox
+                    .add(webhook, switches, &mut self.webhook_dice, now_ms);
+            }
         }
     }
 }

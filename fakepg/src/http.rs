@@ -66,6 +66,10 @@ fn written(answer: Answer) -> Response {
         ("x-tosspayments-trace-id", Some(answer.trace)),
         ("idempotency-key", answer.idempotency_key),
         ("location", answer.location),
+        (
+            "retry-after",
+            answer.retry_after_s.map(|wait| wait.to_string()),
+        ),
     ];
     for (name, value) in named {
         let value = value.filter(|value| !value.is_empty());

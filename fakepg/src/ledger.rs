@@ -235,6 +235,13 @@ impl Ledger {
         }
     }
 
+    /// Takes back a charge that a bank has undone.
+    pub(crate) fn undone(&mut self, order: &str, won: u64) {
+        let entry = self.order(order);
+        entry.charges = entry.charges.saturating_sub(1);
+        entry.charged_won = entry.charged_won.saturating_sub(won);
+    }
+
     /// Counts a booked cancel; `full` when the payment's balance is zero now.
     pub(crate) fn canceled(&mut self, order: &str, won: u64, full: bool) {
         let entry = self.order(order);

@@ -1,6 +1,7 @@
 //! How the gateway behaves: every switch of `PUT /_control/scenario`, strict about names.
 
 mod kakaopay;
+mod uncertain;
 mod values;
 
 use serde::de::Error as _;
@@ -12,6 +13,7 @@ use crate::engine::{Gateway, Operation};
 pub use kakaopay::{
     DeclineLeaves, ExpiredOrder, HttpStatus, KakaoPaySwitches, PgToken, ReturnQuery, Shown, Zone,
 };
+pub use uncertain::{AfterRefusal, LimitedBody, RepeatAfterWindow, Uncertain};
 pub use values::{Delay, Ratio, When};
 
 /// The whole scenario; the default is a healthy gateway.
@@ -80,6 +82,10 @@ pub struct Scenario {
     pub webhooks: Webhooks,
     /// Which reading of what is not known about KakaoPay is in force.
     pub kakaopay: KakaoPaySwitches,
+    /// How virtual accounts behave.
+    pub deposits: Deposits,
+    /// What nobody outside knows of the real gateway, each with both of its readings.
+    pub uncertain: Uncertain,
     /// Seeds the randomness anew when given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -113,6 +119,8 @@ impl Default for Scenario {
             allow_duplicate_order: false,
             webhooks: Webhooks::default(),
             kakaopay: KakaoPaySwitches::default(),
+            deposits: Deposits::default(),
+            uncertain: Uncertain::default(),
             seed: None,
         }
     }
@@ -299,6 +307,70 @@ pub struct Redirect {
     /// Where to.
     #[serde(deserialize_with = "visible_ascii")]
     pub location: String,
+}
+
+/// How virtual accounts behave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Deposits {
+    /// From the confirm to the due date.
+    pub due_ms: u64,
+    /// What a look-up after the due date says; which of both is real is not known.
+    pub expired: ExpiredAccounts,
+    /// Whether look-ups show the secret that the confirm's answer gave; which of both is real is not known.
+    pub secret_in_lookup: bool,
+    /// Which webhooks tell of an account.
+    pub events: DepositEvents,
+    /// What is left of an account that was cancelled before its deposit; which of both is real is not known.
+    pub canceled_balance: CanceledBalance,
+}
+
+impl Default for Deposits {
+    fn default() -> Self {
+        Self {
+            // A week.
+            due_ms: 604_800_000,
+            expired: ExpiredAccounts::Flagged,
+            secret_in_lookup: true,
+            events: DepositEvents::Both,
+            canceled_balance: CanceledBalance::Zero,
+        }
+    }
+}
+
+/// What a look-up says of an account whose due date is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ExpiredAccounts {
+    /// `virtualAccount.expired` is true (default).
+    #[default]
+    Flagged,
+    /// Nothing: it goes on waiting.
+    Unflagged,
+}
+
+/// Which webhooks a merchant has registered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DepositEvents {
+    /// Two webhooks for one deposit (default).
+    #[default]
+    Both,
+    /// `DEPOSIT_CALLBACK` alone.
+    Deposit,
+    /// `PAYMENT_STATUS_CHANGED` alone.
+    Status,
+}
+
+/// The balance of an account that was cancelled before its deposit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CanceledBalance {
+    /// Nothing is left (default).
+    #[default]
+    Zero,
+    /// The whole amount, since none was ever paid.
+    Whole,
 }
 
 /// How webhooks are sent.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::engine::{Engine, Gateway, Merchant, NewPayment};
+use crate::engine::{Engine, Gateway, Merchant, Method, NewPayment, NoDeposit};
 use crate::ledger::Ledger;
 use crate::scenario::Scenario;
 use crate::webhooks;
@@ -134,11 +134,17 @@ impl Handle {
 
     /// Makes an authenticated payment, as `POST /_control/payments` does, and gives its key.
     pub fn authenticate(&self, order_id: &str, amount: u64) -> String {
+        self.authenticate_by(Method::Card, order_id, amount)
+    }
+
+    /// The same for a payment by any method.
+    pub fn authenticate_by(&self, method: Method, order_id: &str, amount: u64) -> String {
         let (order_id, order_name) = (order_id.to_owned(), "주문".to_owned());
         let new = NewPayment {
             order_id,
             order_name,
             amount,
+            method,
         };
         self.shared
             .engine(|engine, now_ms| engine.authenticate(Gateway::Toss, new, now_ms))
@@ -149,6 +155,12 @@ impl Handle {
     pub fn authenticate_ready(&self, order_id: &str, amount: u64) -> Result<String, String> {
         self.shared
             .engine(|engine, now_ms| engine.authenticate_ready(order_id, amount, now_ms))
+    }
+
+    /// Deposits into an order's virtual account or, with `undo`, takes the deposit back, as `POST /_control/deposits` does.
+    pub fn deposit(&self, order_id: &str, undo: bool) -> Result<(), NoDeposit> {
+        self.shared
+            .engine(|engine, now_ms| engine.deposit(order_id, undo, now_ms))
     }
 
     /// The ledger as it stands, as `GET /_control/ledger` gives it.

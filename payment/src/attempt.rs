@@ -330,6 +330,15 @@ impl Attempt {
         }
     }
 
+    /// The same attempt once the gateway has named a virtual account of it, also beside a charge: its deposit may be undone.
+    #[must_use]
+    pub const fn with_account(self) -> Self {
+        Self {
+            deposit: true,
+            ..self
+        }
+    }
+
     /// Where the stock of its lines is.
     #[must_use]
     pub const fn holding(&self) -> Holding {

@@ -18,6 +18,12 @@ impl Backoff {
         longest: Millis::from_secs(60),
     };
 
+    /// Inquiries about a virtual account: a deposit takes days, and a webhook tells of it. From a minute up to an hour apart.
+    pub const DEPOSIT: Self = Self {
+        first: Millis::from_secs(60),
+        longest: Millis::from_secs(3_600),
+    };
+
     /// The wait after `tries` inquiries without a result; `random` is uniform over all of `u32`.
     ///
     /// Half of the step is fixed and half is random, so that many attempts lost at one moment spread out.

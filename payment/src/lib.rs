@@ -20,6 +20,7 @@
 //!     attempt: Some(AttemptView { number: 1, status: AttemptStatus::Ready, reach: Reach::NotSent, reason: None }),
 //!     payable: true,
 //!     poll_after_ms: 2_000,
+//!     deposit: None,
 //! };
 //! let mut page = Checkout::new(PageTimes::DEFAULT, Some(order), None);
 //! let commands = page.handle(Event::ConfirmStarted { already: Millis::ZERO }, Millis::new(0));

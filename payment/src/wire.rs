@@ -103,6 +103,22 @@ pub struct AttemptView {
     pub reason: Option<Reason>,
 }
 
+/// A virtual account that the shopper is to pay into, as the gateway told it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DepositView {
+    /// The bank, by the gateway's code.
+    pub bank: String,
+    /// The number of the account.
+    pub account_number: String,
+    /// Whose name it bears, if the gateway told.
+    pub holder: Option<String>,
+    /// What is to be paid into it, to the won.
+    pub amount: Won,
+    /// Until when, in Korean time, as `2026-10-09T23:59:59+09:00`; absent when the gateway did not tell.
+    pub due_at: Option<String>,
+}
+
 /// The answer to a poll, and the body of a confirm's 200 and 202.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -117,6 +133,9 @@ pub struct OrderState {
     pub payable: bool,
     /// When to ask again, in ms.
     pub poll_after_ms: u64,
+    /// The virtual account, while its deposit is awaited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deposit: Option<DepositView>,
 }
 
 /// The body of `POST /api/orders/{order}/cancel`.
@@ -316,6 +335,7 @@ mod tests {
             }),
             payable: false,
             poll_after_ms: 2_000,
+            deposit: None,
         };
         let json = serde_json::to_string(&state).unwrap();
         assert_eq!(

@@ -283,6 +283,7 @@ fn order_state() -> impl Strategy<Value = OrderState> {
             // A server that lies about "payable" must not be believed either.
             payable,
             poll_after_ms,
+            deposit: None,
         }
     })
 }
@@ -299,6 +300,7 @@ fn doubtful() -> OrderState {
         }),
         payable: false,
         poll_after_ms: 2_000,
+        deposit: None,
     }
 }
 

@@ -23,6 +23,7 @@ fn order(words: &str) -> OrderState {
         attempt: None,
         payable: false,
         poll_after_ms: 2_000,
+        deposit: None,
     };
     let mut attempt = AttemptView {
         number: 1,

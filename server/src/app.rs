@@ -9,13 +9,13 @@ use payment::id::GatewayName;
 use payment::proof::NotCharged;
 use payment::resend::RatioGate;
 use payment::time::Times;
-use payment::wire::{AttemptView, OrderState};
+use payment::wire::{AttemptView, DepositView, OrderState};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::changes::OrderCache;
-use crate::clock::Clock;
+use crate::clock::{Clock, EpochMs};
 use crate::config::Config;
 use crate::gateway::Gateway;
 use crate::gateway::circuit::Breaker;
@@ -23,7 +23,7 @@ use crate::gateway::slots::Slots;
 use crate::http::guard::RateLimits;
 use crate::lanes::Lanes;
 use crate::pressure::Pressure;
-use crate::store::{AttemptId, OrderRecord, Store};
+use crate::store::{AttemptId, AttemptRecord, OrderRecord, Store};
 use crate::strangers::Strangers;
 
 /// Most cancels in flight at one gateway.
@@ -189,7 +189,11 @@ impl App {
     /// An order's state as a poll tells it.
     #[must_use]
     pub fn order_state(&self, order: &OrderRecord) -> OrderState {
-        order_state(order, self.poll_after())
+        let state = order_state(order, self.poll_after());
+        OrderState {
+            poll_after_ms: patient(&state, state.poll_after_ms),
+            ..state
+        }
     }
 
     /// When a page is to ask again, ms: its own step, longer while too many ask.
@@ -198,6 +202,31 @@ impl App {
         let times = self.lines.first().map_or(Times::DEFAULT, |line| line.times);
         self.pressure.poll_after(times.page.poll_interval).get()
     }
+}
+
+/// How often a page asks about a deposit, which may take days, ms.
+const DEPOSIT_POLL: u64 = 60_000;
+
+/// When to ask again about an order, ms: seldom while its deposit is awaited.
+#[must_use]
+pub fn patient(state: &OrderState, poll_after_ms: u64) -> u64 {
+    if state.deposit.is_some() {
+        poll_after_ms.max(DEPOSIT_POLL)
+    } else {
+        poll_after_ms
+    }
+}
+
+fn deposit_of(record: &AttemptRecord) -> Option<DepositView> {
+    let waits = record.attempt.status == AttemptStatus::AwaitingDeposit;
+    let account = record.deposit.as_ref().filter(|_| waits)?;
+    Some(DepositView {
+        bank: account.bank.clone(),
+        account_number: account.number.clone(),
+        holder: account.holder.clone(),
+        amount: record.attempt.expected.amount,
+        due_at: account.due.and_then(EpochMs::in_korea),
+    })
 }
 
 /// An order's state: the attempt that tells most is the open one, else the one that paid, else the latest.
@@ -234,6 +263,7 @@ pub fn order_state(order: &OrderRecord, poll_after_ms: u64) -> OrderState {
         payable: NotCharged::of_attempts(status, attempts.iter().map(|record| &record.attempt))
             .is_some(),
         poll_after_ms,
+        deposit: telling.and_then(deposit_of),
     }
 }
 

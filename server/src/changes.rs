@@ -14,7 +14,7 @@ use payment::time::Millis;
 use payment::wire::OrderState;
 use quick_cache::sync::Cache;
 
-use crate::app::App;
+use crate::app::{App, patient};
 use crate::clock::EpochMs;
 use crate::store::{FeedPosition, Owner, StoreError};
 
@@ -120,7 +120,7 @@ pub async fn state_of(
     };
     counter!("poll_answers_total", "source" => source).increment(1);
     let mine = (kept.owner == *owner).then(|| OrderState {
-        poll_after_ms: app.poll_after(),
+        poll_after_ms: patient(&kept.state, app.poll_after()),
         ..kept.state.clone()
     });
     Ok(mine)
@@ -203,6 +203,7 @@ mod tests {
                 attempt: None,
                 payable: true,
                 poll_after_ms: 2_000,
+                deposit: None,
             },
         })
     }

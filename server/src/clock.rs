@@ -29,6 +29,15 @@ impl EpochMs {
         )
     }
 
+    /// The moment in Korean time, as `2026-10-09T23:59:59+09:00`; `None` beyond the years that have four digits.
+    #[must_use]
+    pub fn in_korea(self) -> Option<String> {
+        // Korea has one time zone and no daylight saving: a fixed offset needs no time zone database.
+        let at = jiff::Timestamp::from_millisecond(self.0).ok()?;
+        let at = jiff::tz::offset(9).to_datetime(at);
+        Some(at.strftime("%Y-%m-%dT%H:%M:%S+09:00").to_string())
+    }
+
     /// How long it is from `earlier` to this; zero when it is not later (clocks may step back).
     #[must_use]
     pub fn since(self, earlier: Self) -> Millis {

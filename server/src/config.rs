@@ -16,13 +16,16 @@ mod bounds;
 mod database;
 mod gateways;
 mod operator;
+mod secrets;
 mod settings;
 mod times;
+mod toss_keys;
 
 pub use bounds::Bounds;
 pub use database::DatabaseUrl;
 pub use gateways::GatewaySettings;
 pub use settings::{LatePolicy, ResendPolicy, Settings};
+pub use toss_keys::KeyKind;
 
 /// Where a deployment stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -125,6 +128,11 @@ impl Config {
     /// # Errors
     /// [`ConfigError`]: the server must not start.
     pub fn check(given: Settings) -> Result<Self, ConfigError> {
+        let mut given = given;
+        given.secret_key = secrets::secret(
+            ("JARI_SECRET_KEY", given.secret_key.as_ref()),
+            ("JARI_SECRET_KEY_FILE", given.secret_key_file.as_deref()),
+        )?;
         let env = given.env.unwrap_or(Environment::Production);
         let production = env == Environment::Production;
         let fake = given
@@ -154,7 +162,7 @@ impl Config {
                 .public_url
                 .clone()
                 .map(|url| url.trim_end_matches('/').to_owned()),
-            gateways: gateways::gateways(&given, fakepg_url.as_deref())?,
+            gateways: gateways::gateways(&given, fakepg_url.as_deref(), env)?,
             fakepg_url,
             times,
             order_ttl: Millis::new(given.order_ttl_ms.unwrap_or(86_400_000)),

@@ -181,7 +181,8 @@ async fn run(
         Ok(admitted) => admitted,
         Err(why) => {
             metrics::not_sent(&attempt.gateway, why);
-            let answer = settle(&app, &attempt, Event::SendRefused(why), "", None).await;
+            let told = Told::default();
+            let answer = settle(&app, &attempt, Event::SendRefused(why), &told, None).await;
             let _ = tell.send(Progress::Done(answer));
             return;
         }
@@ -202,7 +203,7 @@ async fn run(
             "the gateway's answer needs an operator"
         );
     }
-    let answer = settle(&app, &attempt, sent.event, &told_text(told), sent.resent_at).await;
+    let answer = settle(&app, &attempt, sent.event, told, sent.resent_at).await;
     let _ = finish.send(answer);
 }
 
@@ -268,7 +269,7 @@ async fn settle(
     app: &Arc<App>,
     attempt: &AttemptRecord,
     event: Event,
-    told: &str,
+    told: &Told,
     resent_at: Option<EpochMs>,
 ) -> Answer {
     let recorded = record_until_landed(app, attempt, event, told, resent_at).await;
@@ -294,7 +295,7 @@ async fn record_until_landed(
     app: &App,
     attempt: &AttemptRecord,
     event: Event,
-    told: &str,
+    told: &Told,
     resent_at: Option<EpochMs>,
 ) -> Recorded {
     let mut tries = 0_usize;
@@ -303,8 +304,9 @@ async fn record_until_landed(
             source: "confirm",
             asked: None,
             resent_at,
-            told: told.to_owned(),
+            told: told_text(told),
             refunds: RefundWord::default(),
+            deposit: told.deposit.clone(),
             at: app.clock.epoch(),
         };
         match app

@@ -4,6 +4,7 @@
 //! into "it failed".
 
 pub mod circuit;
+pub mod deposit;
 mod exchange;
 pub mod kakaopay;
 mod meter;
@@ -12,6 +13,7 @@ pub mod slots;
 pub mod toss;
 
 use async_trait::async_trait;
+use deposit::Deposit;
 use payment::attempt::Finding;
 use payment::id::{GatewayHandle, GatewayName, GatewayOrderId, IdempotencyKey, PaymentKey};
 use payment::money::Won;
@@ -112,6 +114,8 @@ pub struct Told {
     pub alarm: bool,
     /// The reasons of all cancels that it lists as done, as we gave them; `None` where it lists none at all.
     pub given_back: Option<Vec<String>>,
+    /// The virtual account that it names, if it names one.
+    pub deposit: Option<Box<Deposit>>,
 }
 
 /// What a payment window needs to be opened.
@@ -131,6 +135,21 @@ pub struct WindowRequest {
     pub fail_url: String,
     /// Where the shopper comes back after closing the window, where the gateway tells that apart from a refusal.
     pub close_url: String,
+    /// A page of ours for this payment, for a gateway whose window is opened by its own script.
+    pub page_url: String,
+}
+
+/// What a page of ours needs to open a window by the gateway's own script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WindowScript {
+    /// Where the script is.
+    pub src: &'static str,
+    /// The hosts that it loads from, sends to and frames, as a content security policy names them.
+    pub hosts: &'static str,
+    /// The public half of the shop's keys.
+    pub client_key: String,
+    /// What is bought, for people.
+    pub order_name: String,
 }
 
 /// Where the shopper authenticates: one address per kind of device, equal where the gateway does not tell them apart.
@@ -219,6 +238,11 @@ pub trait Gateway: Send + Sync {
 
     /// Gives money back.
     async fn cancel(&self, call: &CancelCall) -> CancelOutcome;
+
+    /// What a page of ours needs to open the window; `None` where the window has an address of its own.
+    fn window_script(&self, _request: &WindowRequest) -> Option<WindowScript> {
+        None
+    }
 
     /// The origins of its payment windows, for the pages' `form-action` policy.
     fn window_origins(&self) -> Vec<String>;

@@ -31,6 +31,7 @@ mod payments;
 pub mod problem;
 mod shopper;
 mod webhooks;
+mod window;
 
 /// The largest body that is read (spec section 5).
 const BODY_LIMIT: usize = 64 * 1024;
@@ -70,6 +71,7 @@ pub fn router(web: Web) -> Router {
         .merge(payments::routes())
         .merge(cancels::routes())
         .merge(forms::routes())
+        .merge(window::routes())
         .merge(dev::routes(web.app.config.is_development()))
         .layer(csrf);
     let api = Router::new()

@@ -8,6 +8,8 @@ use payment::time::Millis;
 use serde_json::Value;
 
 use crate::app::App;
+use crate::gateway::secret::Secret;
+use crate::gateway::{WebhookKind, WebhookProof};
 use crate::store::{AttemptId, AttemptRecord, Store, StoreError, WebhookEnd, WebhookRow};
 
 /// How often the inbox looks without being woken.
@@ -72,12 +74,13 @@ async fn round(app: &App) -> Result<bool, StoreError> {
             crate::metrics::hint_waits(&row.gateway);
         }
         let result = match end {
-            WebhookEnd::Hint(_) => "applied",
+            WebhookEnd::Hint(_) | WebhookEnd::Proven(_) => "applied",
             WebhookEnd::Parked(_) => "parked",
             WebhookEnd::Ignored => "ignored",
+            WebhookEnd::Forged => "forged",
         };
         crate::metrics::webhook(&row.gateway, result);
-        hinted |= matches!(end, WebhookEnd::Hint(_));
+        hinted |= matches!(end, WebhookEnd::Hint(_) | WebhookEnd::Proven(_));
     }
     if hinted {
         app.recovery.notify_one();
@@ -98,11 +101,12 @@ async fn sweep(app: &App) -> Result<(), StoreError> {
 }
 
 async fn judge(app: &App, row: &WebhookRow) -> Result<WebhookEnd, StoreError> {
-    let Some(subject) = subject(&row.body) else {
-        return Ok(WebhookEnd::Ignored);
-    };
-    if let Some(id) = payment_of(&*app.store, &row.gateway, &subject).await? {
-        return Ok(WebhookEnd::Hint(id));
+    match named(app, &row.gateway, &row.body).await? {
+        Named::Nothing => return Ok(WebhookEnd::Ignored),
+        Named::Hint(id) => return Ok(WebhookEnd::Hint(id)),
+        Named::Proven(id) => return Ok(WebhookEnd::Proven(id)),
+        Named::Forged => return Ok(WebhookEnd::Forged),
+        Named::Nobody => {}
     }
     let now = app.clock.epoch();
     if now.since(row.received_at) >= LONGEST_PARK {
@@ -114,16 +118,48 @@ async fn judge(app: &App, row: &WebhookRow) -> Result<WebhookEnd, StoreError> {
     Ok(WebhookEnd::Parked(now.plus(step)))
 }
 
-/// The payment of ours that a body names.
+/// What a body names, and how far it can be believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// No payment at all, or an event that says nothing of one.
+    Nothing,
+    /// A payment that is not ours, or not yet.
+    Nobody,
+    /// This one of ours; anybody can have written it.
+    Hint(AttemptId),
+    /// This one of ours, by the secret that only its gateway knows beside us.
+    Proven(AttemptId),
+    /// One of ours whose secret the writer does not know.
+    Forged,
+}
+
+/// Which payment of ours a body names, and what that proves.
 pub(crate) async fn named(
     app: &App,
     gateway: &GatewayName,
     body: &[u8],
-) -> Result<Option<AttemptId>, StoreError> {
-    match subject(body) {
-        Some(subject) => payment_of(&*app.store, gateway, &subject).await,
-        None => Ok(None),
+) -> Result<Named, StoreError> {
+    let Some(envelope) = Envelope::read(body) else {
+        return Ok(Named::Nothing);
+    };
+    let kinds = app
+        .line(gateway)
+        .map_or(&[][..], |line| line.gateway.capabilities().webhooks);
+    let Some(proof) = envelope.proof(kinds) else {
+        return Ok(Named::Nothing);
+    };
+    let Some(id) = payment_of(&*app.store, gateway, &envelope.subject).await? else {
+        return Ok(Named::Nobody);
+    };
+    if proof == WebhookProof::Hint {
+        return Ok(Named::Hint(id));
     }
+    Ok(match app.store.deposit_secret(id).await? {
+        // None came with the confirm's answer, or that answer was lost.
+        None => Named::Hint(id),
+        Some(held) if envelope.knows(&held) => Named::Proven(id),
+        Some(_) => Named::Forged,
+    })
 }
 
 /// The attempt that a webhook speaks of.
@@ -156,23 +192,102 @@ fn owner(same_key: &[AttemptRecord]) -> Option<AttemptId> {
 pub(crate) type Subject = (Option<PaymentKey>, Option<GatewayOrderId>);
 
 /// Which payment a webhook speaks of: of the several envelopes, whatever names a payment key or an order id.
-///
-/// A `DEPOSIT_CALLBACK` carries a secret beside; it is not looked at, since what it proves is not believed either: every
-/// webhook is a hint, and the gateway is asked.
 pub(crate) fn subject(body: &[u8]) -> Option<Subject> {
-    let body: Value = serde_json::from_slice(body).ok()?;
-    let named = |name: &str| {
-        let inner = body.get("data").and_then(|data| data.get(name));
-        inner.or_else(|| body.get(name)).and_then(Value::as_str)
-    };
-    let key = named("paymentKey").and_then(|key| PaymentKey::parse(key).ok());
-    let order = named("orderId").and_then(|id| GatewayOrderId::parse(id).ok());
-    (key.is_some() || order.is_some()).then_some((key, order))
+    Envelope::read(body).map(|envelope| envelope.subject)
+}
+
+/// A webhook's body as far as it is looked at. What it says of a payment's state is not: the gateway is asked.
+#[derive(Debug)]
+struct Envelope {
+    subject: Subject,
+    /// The event's name, where it has one.
+    event: Option<String>,
+    /// Whether it names its payment beside the event instead of within its data, as the events do that carry a secret.
+    flat: bool,
+    secret: Option<Secret>,
+}
+
+impl Envelope {
+    fn read(body: &[u8]) -> Option<Self> {
+        let body: Value = serde_json::from_slice(body).ok()?;
+        let data = body.get("data");
+        let named = |name: &str| {
+            let inner = data.and_then(|data| data.get(name));
+            inner.or_else(|| body.get(name)).and_then(Value::as_str)
+        };
+        let key = named("paymentKey").and_then(|key| PaymentKey::parse(key).ok());
+        let order = named("orderId").and_then(|id| GatewayOrderId::parse(id).ok());
+        let event = body.get("eventType").and_then(Value::as_str);
+        (key.is_some() || order.is_some()).then(|| Self {
+            subject: (key, order),
+            event: event.map(str::to_owned),
+            flat: data.is_none(),
+            secret: body.get("secret").and_then(Value::as_str).map(Secret::new),
+        })
+    }
+
+    /// What it proves by its kind; `None` for a kind that says nothing of payments.
+    fn proof(&self, kinds: &[WebhookKind]) -> Option<WebhookProof> {
+        let of = |kind: &&WebhookKind| match &self.event {
+            Some(event) => kind.name == event.as_str(),
+            None => self.flat && kind.proof == WebhookProof::Secret,
+        };
+        let listed = kinds.iter().find(of).map(|kind| kind.proof);
+        // Without a name it is what it names: a hint.
+        listed.or_else(|| self.event.is_none().then_some(WebhookProof::Hint))
+    }
+
+    fn knows(&self, held: &Secret) -> bool {
+        let said = self.secret.as_ref();
+        said.is_some_and(|said| held.is(said.expose()))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kind_proves_what_the_sheet_says_and_an_unlisted_one_says_nothing() {
+        let kinds = [
+            WebhookKind {
+                name: "STATUS",
+                proof: WebhookProof::Hint,
+            },
+            WebhookKind {
+                name: "DEPOSIT",
+                proof: WebhookProof::Secret,
+            },
+        ];
+        let proof = |body: &str| Envelope::read(body.as_bytes()).unwrap().proof(&kinds);
+        for (body, expected) in [
+            (
+                r#"{"eventType":"STATUS","data":{"orderId":"o"}}"#,
+                Some(WebhookProof::Hint),
+            ),
+            (
+                r#"{"eventType":"DEPOSIT","orderId":"o","secret":"s"}"#,
+                Some(WebhookProof::Secret),
+            ),
+            (r#"{"orderId":"o"}"#, Some(WebhookProof::Secret)),
+            (r#"{"data":{"orderId":"o"}}"#, Some(WebhookProof::Hint)),
+            (
+                r#"{"eventType":"BILLING_DELETED","data":{"orderId":"o"}}"#,
+                None,
+            ),
+            (r#"{"eventType":"","orderId":"o"}"#, None),
+        ] {
+            assert_eq!(proof(body), expected, "{body}");
+        }
+        let knows = |secret: &str, held: &str| {
+            let body = format!(r#"{{"orderId":"o","secret":{secret}}}"#);
+            let envelope = Envelope::read(body.as_bytes()).unwrap();
+            envelope.knows(&Secret::new(held))
+        };
+        assert!(knows(r#""s""#, "s"));
+        assert!(!knows(r#""S""#, "s") && !knows("null", "s") && !knows("7", "7"));
+        assert!(!knows(r#""""#, "s"));
+    }
 
     #[test]
     fn both_envelopes_name_their_payment_and_rubbish_names_none() {

@@ -124,7 +124,7 @@ pub fn register(gateway: &GatewayName) {
         }
     }
     let refused = Pressing::ALL.map(Pressing::label);
-    for result in refused.into_iter().chain(["collapsed"]) {
+    for result in refused.into_iter().chain(["collapsed", "forged"]) {
         counter!("webhook_events_total", "gateway" => gateway(), "result" => result).increment(0);
     }
     counter!("webhook_hints_delayed_total", "gateway" => gateway()).increment(0);

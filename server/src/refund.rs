@@ -259,6 +259,11 @@ fn refusal(asked: &RefundAsked) -> Answer {
             let detail = "a shopper cancels all that is left of an order".to_owned();
             Answer::Problem(ProblemCode::InvalidRequest, Some(detail))
         }
+        RefundAsked::NeedsAccount => {
+            let detail = "a deposit goes back only to a bank account that its owner names: refund it in the payment \
+                          company's own console, from where it is learned";
+            Answer::Problem(ProblemCode::InvalidRequest, Some(detail.to_owned()))
+        }
         RefundAsked::TooLate => {
             let detail = "the time to cancel it is over".to_owned();
             Answer::Problem(ProblemCode::OrderClosed, Some(detail))
@@ -289,5 +294,7 @@ pub fn offered(app: &App, order: &OrderRecord, refunds: &[RefundRow]) -> Option<
     let known: Vec<Refund> = of_it.map(|row| row.refund).collect();
     let free = free_balance(&paying.attempt, &known);
     let since = app.clock.epoch().since(paying.claimed_at?);
-    (free > Won::ZERO && since < app.config.cancel_cutoff).then_some(free)
+    // Where a deposit is to go back to, this form does not ask.
+    (free > Won::ZERO && !paying.attempt.deposit && since < app.config.cancel_cutoff)
+        .then_some(free)
 }

@@ -48,10 +48,13 @@ fn settings(text: &mut String, config: &Config) {
     line(text, "database", &config.database_url);
     line(text, "listens on", &config.addr);
     for gateway in &config.gateways {
+        let keys = gateway
+            .keys
+            .map_or_else(|| "the fake gateway".to_owned(), |kind| kind.to_string());
         line(
             text,
             "gateway",
-            &format!("{} at {}", gateway.name, gateway.base_url),
+            &format!("{} at {}, {keys}", gateway.name, gateway.base_url),
         );
     }
     line(text, "cap", &count(times.cap));

@@ -15,6 +15,7 @@ use crate::metrics;
 use crate::random;
 use crate::store::{Asked, AttemptRecord, Evidence, Recorded, RefundCall, RefundWord, StoreError};
 
+mod deposits;
 mod refunds;
 
 /// What one look at an attempt brought.
@@ -117,6 +118,9 @@ async fn ask_later(
         || looked.look == Look::Silent;
     let now = app.clock.epoch();
     let next = again.then(|| {
+        if row.attempt.status == AttemptStatus::AwaitingDeposit {
+            return deposits::next_look(app, row, attempt.asks);
+        }
         let next = now.plus(Backoff::INQUIRY.after(attempt.asks, random::jitter()));
         // Not later than the moment at which "not found" becomes an answer.
         let settles = settles_at(line, row).map(|at| at.plus(Millis::new(100)));
@@ -159,7 +163,8 @@ async fn ask(
         })
     };
     // By this moment: a payment that is booked while the question travels must not be settled by its answer.
-    let settled = settles_at(line, attempt).is_some_and(|at| app.clock.epoch() >= at);
+    let asked_at = app.clock.epoch();
+    let settled = settles_at(line, attempt).is_some_and(|at| asked_at >= at);
     let outcome = line.gateway.inquire(&asked.names(attempt)).await;
     let (finding, told) = match outcome {
         InquiryOutcome::NoAnswer(told) => {
@@ -183,6 +188,9 @@ async fn ask(
     let finding = match finding {
         Finding::Pending { .. } => Finding::Pending { settled },
         Finding::NotFound { .. } => Finding::NotFound { settled },
+        Finding::AwaitingDeposit if deposits::is_over(app, attempt, &told, asked_at) => {
+            Finding::Lapsed
+        }
         other @ (Finding::Charged { .. }
         | Finding::AwaitingDeposit
         | Finding::Declined(_)
@@ -257,6 +265,7 @@ async fn record(
             answers,
             listed: told.given_back.clone(),
         },
+        deposit: told.deposit.clone(),
         at,
     };
     let recorded = app

@@ -196,6 +196,7 @@ pub fn gateway(settings: &GatewaySettings, config: &Config) -> anyhow::Result<Ar
         window_url: settings.window_url.clone(),
         client_key: settings.client_key.clone(),
         secret_key: settings.secret_key.clone(),
+        test_code: settings.test_code.clone(),
         pg_timeout: config.times.pg_timeout,
         connect_timeout: config.times.pg_connect_timeout,
         inquiry_timeout: TossConfig::INQUIRY_TIMEOUT,

@@ -15,6 +15,8 @@ use payment::order::OrderStatus;
 use payment::time::Millis;
 
 use crate::clock::EpochMs;
+use crate::gateway::deposit::{Account, Deposit};
+use crate::gateway::secret::Secret;
 use crate::gateway::{PaymentNames, Window};
 use effects::{Effect, EffectEnd, EffectsWaiting, NotificationRow};
 
@@ -158,6 +160,8 @@ pub struct AttemptRecord {
     pub asks: u32,
     /// How many looks at it were begun: the number of the newest, which goes with whatever that one records.
     pub looks: u32,
+    /// The virtual account that was issued for it.
+    pub deposit: Option<Account>,
 }
 
 impl AttemptRecord {
@@ -345,6 +349,8 @@ pub struct Evidence {
     pub told: String,
     /// What it says of refunds that people asked for.
     pub refunds: RefundWord,
+    /// What it says of a virtual account.
+    pub deposit: Option<Box<Deposit>>,
     /// Now.
     pub at: EpochMs,
 }
@@ -362,6 +368,7 @@ impl Evidence {
                 answers: None,
                 listed: None,
             },
+            deposit: None,
             at,
         }
     }
@@ -432,8 +439,12 @@ pub struct WebhookRow {
 /// What becomes of a webhook that was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebhookEnd {
-    /// It pointed to this attempt, which is asked about now.
+    /// It pointed to this attempt, which is asked about now, or at the end of a pause.
     Hint(AttemptId),
+    /// It proved to be the gateway's word about this attempt, which is asked about at once.
+    Proven(AttemptId),
+    /// It claimed to be the gateway's word about a virtual account, without its secret: it causes nothing.
+    Forged,
     /// Its row is not there yet: look again.
     Parked(EpochMs),
     /// It concerns nothing of ours, or waited too long.
@@ -686,6 +697,8 @@ pub trait Store: Send + Sync {
     /// never waits.
     async fn hint(&self, attempt: AttemptId, now: EpochMs, pause: bool)
     -> Result<bool, StoreError>;
+    /// The secret by which a gateway's own webhooks about an attempt's virtual account are known; `None` where none is held.
+    async fn deposit_secret(&self, attempt: AttemptId) -> Result<Option<Secret>, StoreError>;
     /// How many raw webhooks of an attempt are stored.
     async fn webhooks_of(&self, attempt: AttemptId) -> Result<u64, StoreError>;
     /// Drops webhooks that are done with and came before a moment, at most so many; returns how many.

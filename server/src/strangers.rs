@@ -94,6 +94,7 @@ mod tests {
             webhooks_kept: Millis::ZERO,
             strangers,
             webhook_rate: NonZeroU32::MIN,
+            deposit_grace: Millis::ZERO,
         }
     }
 

@@ -19,3 +19,5 @@ mod peer;
 mod reused;
 #[path = "toss/rows.rs"]
 mod rows;
+#[path = "toss/uncertain.rs"]
+mod uncertain;

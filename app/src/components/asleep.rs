@@ -19,3 +19,9 @@ pub fn ReloadUntilAwake(
         <script nonce=use_nonce()>{UNLESS_AWAKE}</script>
     }
 }
+
+/// Without script: loads the page anew once a minute, for what takes days.
+#[component]
+pub fn ReloadSeldom() -> impl IntoView {
+    view! { <noscript><meta http-equiv="refresh" content="60"/></noscript> }
+}

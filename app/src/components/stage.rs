@@ -5,7 +5,9 @@ use leptos::prelude::*;
 use payment::id::OrderId;
 use payment::time::Millis;
 use payment::view::{PayAction, Progress, Stage};
+use payment::wire::DepositView;
 
+use crate::components::deposit::DepositAccount;
 use crate::seed::{Notice, Returned, Screen, Seed, stage_name};
 use crate::text::{Lang, Say};
 
@@ -26,6 +28,8 @@ pub struct Live {
     pub pressed: RwSignal<u32>,
     /// What screen readers are told.
     pub said: RwSignal<String>,
+    /// The virtual account, once the page has heard of one.
+    pub deposit: RwSignal<Option<DepositView>>,
 }
 
 impl Live {
@@ -37,6 +41,7 @@ impl Live {
             clock: RwSignal::new(Millis::ZERO),
             pressed: RwSignal::new(0),
             said: RwSignal::new(String::new()),
+            deposit: RwSignal::new(None),
         }
     }
 }
@@ -54,6 +59,11 @@ pub fn StageView(
     let lang = seed.lang;
     let stage = screen.view.stage;
     let (heading, body) = words(&screen, &seed);
+    let deposit = live
+        .deposit
+        .get_untracked()
+        .or_else(|| seed.state.deposit.clone())
+        .filter(|_| stage == Stage::AwaitingDeposit);
     view! {
         <section
             class=STAGE_CLASS
@@ -64,6 +74,7 @@ pub fn StageView(
             <svg class="stage-mark" viewBox="0 0 48 48" aria-hidden="true" inner_html=mark(stage)></svg>
             <h1 id=HEADING_ID class="stage-heading" tabindex="-1">{heading}</h1>
             <p class="stage-body">{body}</p>
+            {deposit.map(|account| view! { <DepositAccount account lang/> })}
             <NoticeLine notice=screen.notice screen lang/>
             <Wait progress=screen.view.progress clock=live.clock lang/>
             <Action screen seed=seed.clone() pressed=live.pressed/>

@@ -30,7 +30,11 @@ pub(crate) fn attend(watched: Vec<OrderState>) {
 
 async fn watch(watched: Vec<OrderState>) {
     let orders = u32::try_from(watched.len()).unwrap_or(u32::MAX).max(1);
-    let gap = (ROUND_MS / orders).max(GAP_MS);
+    // What takes days is asked about as seldom as the server says.
+    let least = watched.iter().map(|order| order.poll_after_ms).min();
+    let round = least.unwrap_or_default().min(LONGEST_PAUSE_MS);
+    let round = u32::try_from(round).unwrap_or(ROUND_MS).max(ROUND_MS);
+    let gap = (round / orders).max(GAP_MS);
     let mut tags = vec![None; watched.len()];
     loop {
         for (known, tag) in watched.iter().zip(&mut tags) {

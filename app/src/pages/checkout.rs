@@ -5,8 +5,9 @@ use leptos_router::hooks::{use_params_map, use_query_map};
 use leptos_router::params::ParamsMap;
 use payment::id::{AttemptReference, GatewayOrderId, OrderId, PaymentKey};
 use payment::money::Won;
+use payment::view::Stage;
 
-use crate::components::asleep::ReloadUntilAwake;
+use crate::components::asleep::{ReloadSeldom, ReloadUntilAwake};
 use crate::components::checkout_island::CheckoutIsland;
 use crate::components::summary::Summary;
 use crate::data::{OrderPage, PageContext, ReturnedAttempt};
@@ -56,9 +57,12 @@ async fn checkout(
         // 2 s is the step of the polls that a script would make.
         view! { <ReloadUntilAwake step=2/> }
     });
+    let awaits = seed.screen().view.stage == Stage::AwaitingDeposit;
+    let seldom = awaits.then(|| view! { <ReloadSeldom/> });
     let body = view! {
         <PrivateTitle title=lang.title(lang.word(Word::CheckoutTitle))/>
         {again}
+        {seldom}
         <div class="checkout">
             <CheckoutIsland seed/>
             <Summary order lang/>

@@ -6,6 +6,8 @@ use payment::id::OrderId;
 use payment::time::Millis;
 use payment::view::{Stage, View};
 
+use crate::components::asleep::ReloadSeldom;
+use crate::components::deposit::DepositAccount;
 use crate::components::live_order::LiveOrder;
 use crate::components::panel::Truth;
 use crate::components::refunds::{CancelOrder, Refunds};
@@ -44,7 +46,11 @@ async fn order_page(
     let lang = context.lang;
     let shown = View::of_known(&order.state);
     let watched = vec![order.state.clone()];
-    let live = waits(shown.stage).then(|| view! { <Watched><LiveOrder watched lang/></Watched> });
+    let awaits = shown.stage == Stage::AwaitingDeposit;
+    let deposit = order.state.deposit.clone();
+    let deposit = deposit.map(|account| view! { <DepositAccount account lang/> });
+    let live = (waits(shown.stage) || awaits)
+        .then(|| view! { <Watched><LiveOrder watched lang/></Watched> });
     let truth = order.gateway_truth.clone().filter(|_| context.development);
     let notice = notice.and_then(|name| Notice::try_from(name).ok());
     let notice = notice.and_then(|notice| notice.text(lang));
@@ -61,7 +67,9 @@ async fn order_page(
         <div class="order">
             <h1>{lang.word(Word::OrderTitle)}</h1>
             {notice.map(|text| view! { <p class="notice" data-testid="notice">{text}</p> })}
+            {awaits.then(|| view! { <ReloadSeldom/> })}
             <Standing shown order_id lang/>
+            {deposit}
             {live}
             <Refunds refunds lang/>
             <div class="order-parts">

@@ -151,8 +151,8 @@ pub(super) const fn body(stage: Stage) -> &'static str {
             "We are cancelling what was charged. Your orders show when it is done. Please do not pay again until then."
         }
         Stage::AwaitingDeposit => {
-            "Your order is placed once you pay into the virtual account you were given. Your orders show when the \
-             deposit has arrived."
+            "Pay exactly this amount into the virtual account below in time, and your order is placed. We will tell you \
+             when the deposit arrives."
         }
         Stage::NotCharged(_) => NOTHING_CHARGED,
         Stage::StillUnknown => {
@@ -291,6 +291,8 @@ pub(super) const fn moment(what: MomentKind) -> &'static str {
         MomentKind::AnswerLost => "The answer was lost; we began to find out the result",
         MomentKind::Interrupted => "The server was restarted; we began to find out the result",
         MomentKind::AskedNoResult => "We asked the payment gateway; it has no result yet",
+        MomentKind::AccountIssued => "A virtual account was issued for your deposit",
+        MomentKind::DepositUndone => "The bank has undone your deposit",
         MomentKind::Paid => "The payment is confirmed",
         MomentKind::WrongAmount => "Another amount was charged; we began to cancel it",
         MomentKind::OperatorEnded => "Our staff found that nothing was charged",

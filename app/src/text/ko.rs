@@ -148,7 +148,7 @@ pub(super) const fn body(stage: Stage) -> &'static str {
             "결제된 금액을 취소하고 있어요. 끝나면 주문내역에 표시돼요. 그때까지 다시 결제하지 마세요."
         }
         Stage::AwaitingDeposit => {
-            "안내받은 가상계좌로 입금하면 주문이 확정돼요. 입금이 확인되면 주문내역에 표시돼요."
+            "아래 가상계좌로 기한 안에 정확한 금액을 입금하면 주문이 확정돼요. 입금이 확인되면 알려 드릴게요."
         }
         Stage::NotCharged(_) => NOTHING_CHARGED,
         Stage::StillUnknown => {
@@ -261,6 +261,8 @@ pub(super) const fn moment(what: MomentKind) -> &'static str {
         MomentKind::AnswerLost => "답을 받지 못해 결과를 확인하기 시작했어요",
         MomentKind::Interrupted => "서버가 다시 켜져 결과를 확인하기 시작했어요",
         MomentKind::AskedNoResult => "결제대행사에 물었지만 아직 결과가 없어요",
+        MomentKind::AccountIssued => "입금하실 가상계좌가 발급됐어요",
+        MomentKind::DepositUndone => "은행이 입금을 되돌렸어요",
         MomentKind::Paid => "결제가 확인됐어요",
         MomentKind::WrongAmount => "다른 금액이 결제되어 취소를 시작했어요",
         MomentKind::OperatorEnded => "담당자가 결제되지 않은 것을 확인했어요",

@@ -1,14 +1,18 @@
 //! Every payment the gateway knows, and how each moves from one status to the next.
 
+pub(super) mod deposits;
+
 use std::collections::{BTreeSet, HashMap};
 
-use super::{Gateway, NewPayment};
+use super::{Gateway, Method, NewPayment};
 use crate::ledger::{Ledger, PaymentEntry};
+pub(super) use deposits::Account;
 
 /// Status of a payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
     InProgress,
+    WaitingForDeposit,
     Done,
     Canceled,
     PartialCanceled,
@@ -20,6 +24,7 @@ impl Status {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::InProgress => "IN_PROGRESS",
+            Self::WaitingForDeposit => "WAITING_FOR_DEPOSIT",
             Self::Done => "DONE",
             Self::Canceled => "CANCELED",
             Self::PartialCanceled => "PARTIAL_CANCELED",
@@ -48,6 +53,9 @@ pub(super) struct Payment {
     pub(super) last_transaction: Option<String>,
     pub(super) cancels: Vec<Cancel>,
     pub(super) failure: Option<(String, String)>,
+    pub(super) method: Method,
+    /// The virtual account, once it was issued.
+    pub(super) account: Option<Account>,
     /// Confirms that have begun and not ended: while there are any, it does not expire.
     confirming: u32,
 }
@@ -73,6 +81,8 @@ pub(super) struct Books {
     /// Payments whose status changed and nobody was told yet.
     changed: Vec<String>,
     touched: BTreeSet<String>,
+    /// Accounts that wait for their deposit, by due date.
+    accounts: BTreeSet<(u64, String)>,
     /// Part of every key, so that keys of two runs of the program differ.
     prefix: String,
     serial: u64,
@@ -87,6 +97,7 @@ impl Books {
             waiting: BTreeSet::new(),
             changed: Vec::new(),
             touched: BTreeSet::new(),
+            accounts: BTreeSet::new(),
             prefix: format!("{now_ms:x}{:04x}", scatter(seed) & 0xffff),
             serial: 0,
         }
@@ -128,6 +139,8 @@ impl Books {
             last_transaction: None,
             cancels: Vec::new(),
             failure: None,
+            method: new.method,
+            account: None,
             confirming: 0,
         };
         self.payments.insert(key.clone(), payment);
@@ -144,6 +157,7 @@ impl Books {
         let payments = || keys.iter().filter_map(|key| self.payments.get(key));
         payments()
             .find(|payment| payment.approved_ms.is_some())
+            .or_else(|| payments().find(|payment| payment.status == Status::WaitingForDeposit))
             .or_else(|| payments().next_back())
     }
 
@@ -158,7 +172,8 @@ impl Books {
             .filter(|other| *other != key)
             .filter_map(|other| self.payments.get(other))
             .any(|other| {
-                matches!(other.status, Status::Done | Status::PartialCanceled) && other.balance > 0
+                let charged = matches!(other.status, Status::Done | Status::PartialCanceled);
+                (charged && other.balance > 0) || other.status == Status::WaitingForDeposit
             })
     }
 
@@ -238,7 +253,10 @@ impl Books {
     pub(super) fn cancel(&mut self, key: &str, won: u64, reason: &str, now_ms: u64) {
         let transaction = self.fresh("txrd_c");
         let (mut order, mut left) = (String::new(), 0);
+        let mut charged = true;
         self.change(key, |payment| {
+            // Of an account that nobody paid into nothing goes back: it is only closed.
+            charged = payment.status != Status::WaitingForDeposit;
             payment.balance -= won;
             payment.status = match (payment.balance, payment.cancels.is_empty()) {
                 (0, true) => Status::Canceled,
@@ -257,7 +275,9 @@ impl Books {
             order.clone_from(&payment.order_id);
             left = left_now;
         });
-        self.ledger.canceled(&order, won, left == 0);
+        if charged {
+            self.ledger.canceled(&order, won, left == 0);
+        }
     }
 
     /// Takes the payments whose status changed since last asked.

@@ -86,6 +86,17 @@ pub enum Target {
     KakaoPay(KakaoPayCall),
 }
 
+/// How the shopper pays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Method {
+    /// By card: charged when it is confirmed.
+    #[default]
+    Card,
+    /// Into a virtual account: a confirm issues it, a deposit pays it.
+    VirtualAccount,
+}
+
 /// A payment as the shopper authenticates it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPayment {
@@ -95,6 +106,8 @@ pub struct NewPayment {
     pub order_name: String,
     /// Won.
     pub amount: u64,
+    /// By which method.
+    pub method: Method,
 }
 
 /// One call: the parts of an HTTP request which the gateway looks at.
@@ -158,6 +171,8 @@ pub struct Answer {
     pub location: Option<String>,
     /// The body.
     pub body: Bytes,
+    /// The `Retry-After` header, in seconds.
+    pub retry_after_s: Option<u64>,
     /// Time between two bytes of the body; written at once when absent.
     pub drip_ms: Option<u64>,
     /// Trace id; "new, original" on a replay.
@@ -177,6 +192,7 @@ impl Answer {
             content_type: JSON,
             location: None,
             body: body.into(),
+            retry_after_s: None,
             drip_ms: None,
             trace: String::new(),
             idempotency_key: None,

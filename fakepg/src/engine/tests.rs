@@ -39,6 +39,7 @@ impl Bench {
             order_id,
             order_name,
             amount: 1_000,
+            method: Method::Card,
         };
         self.engine.authenticate(Gateway::Toss, new, self.now_ms)
     }

@@ -10,9 +10,9 @@ use serde::Deserialize;
 
 use super::books::{Books, Payment, Status};
 use super::plan::Plan;
-use super::{Answer, Call, Target};
+use super::{Answer, Call, Gateway, Method, Target};
 use crate::idempotency::{Identity, LONGEST_KEY};
-use crate::scenario::{BodyFault, Scenario, Unconfirmed};
+use crate::scenario::{AfterRefusal, BodyFault, RepeatAfterWindow, Scenario, Unconfirmed};
 use codes::error;
 
 /// Added to a charge that is booked with a wrong amount.
@@ -46,6 +46,16 @@ struct CancelBody {
     cancel_amount: Option<u64>,
     refundable_amount: Option<u64>,
     currency: Option<String>,
+    refund_receive_account: Option<RefundAccount>,
+}
+
+/// Where a deposit goes back to.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RefundAccount {
+    bank: String,
+    account_number: String,
+    holder_name: String,
 }
 
 /// What a confirm says about itself, readable before it is judged.
@@ -77,7 +87,9 @@ pub(super) fn admit(call: &Call, secret_key: &str) -> Result<Option<Identity>, S
     if key.is_some_and(|key| key.chars().count() > LONGEST_KEY) {
         return Err("INVALID_IDEMPOTENCY_KEY".to_owned());
     }
-    if let Some(code) = &call.test_code {
+    // Ignored on live keys.
+    let test_code = call.test_code.as_ref();
+    if let Some(code) = test_code.filter(|_| !secret_key.starts_with("live_")) {
         let known = codes::status_of(code).is_some();
         return Err(if known {
             code.clone()
@@ -122,7 +134,7 @@ pub(super) fn perform(
 ) -> Answer {
     let done = match &call.target {
         Target::Confirm => confirm(books, scenario, call, plan, now_ms),
-        Target::Cancel(key) => cancel(books, call, key, plan, now_ms),
+        Target::Cancel(key) => cancel(books, scenario, (call, key), plan, now_ms),
         Target::Payment(key) => inquire(books.payment(key), scenario, now_ms),
         Target::Order(order) => inquire(books.of_order(order), scenario, now_ms),
         Target::Window(None) => Ok(Answer::json(200, "")),
@@ -143,7 +155,7 @@ fn confirm(
     now_ms: u64,
 ) -> Result<Answer, String> {
     let asked: ConfirmBody = serde_json::from_slice(&call.body).map_err(|_| "INVALID_REQUEST")?;
-    if !is_order_id(&asked.order_id) {
+    if !is_order_id(&asked.order_id, scenario.uncertain.order_id_equals) {
         return Err("INVALID_ORDER_ID".to_owned());
     }
     let payment = books
@@ -152,7 +164,20 @@ fn confirm(
     match payment.status {
         Status::InProgress => {}
         Status::Expired => return Err("NOT_FOUND_PAYMENT_SESSION".to_owned()),
-        Status::Done | Status::Canceled | Status::PartialCanceled | Status::Aborted => {
+        Status::Done | Status::Canceled | Status::PartialCanceled
+            if payment
+                .authenticated_ms
+                .saturating_add(scenario.confirm_window_ms(Gateway::Toss))
+                <= now_ms
+                && scenario.uncertain.repeat_after_window == RepeatAfterWindow::Session =>
+        {
+            return Err("NOT_FOUND_PAYMENT_SESSION".to_owned());
+        }
+        Status::WaitingForDeposit
+        | Status::Done
+        | Status::Canceled
+        | Status::PartialCanceled
+        | Status::Aborted => {
             return Err("ALREADY_PROCESSED_PAYMENT".to_owned());
         }
     }
@@ -167,26 +192,33 @@ fn confirm(
         return Err("DUPLICATED_ORDER_ID".to_owned());
     }
     if let Some(code) = &plan.decline {
-        if codes::ends_the_payment(code) {
+        let ends = match scenario.uncertain.after_refusal {
+            AfterRefusal::FinalWords => codes::ends_the_payment(code),
+            AfterRefusal::Every => true,
+            AfterRefusal::None => false,
+        };
+        if ends {
             books.abort(&asked.payment_key, code, codes::message_of(code), now_ms);
         }
         return Err(code.clone());
     }
     let wrong = plan.body == Some(BodyFault::WrongAmount);
     let won = asked.amount + if wrong { WRONG_BY_WON } else { 0 };
-    books.charge(
-        &asked.payment_key,
-        won,
-        call.idempotency_key.as_deref(),
-        now_ms,
-    );
-    shown(books, &asked.payment_key)
+    let key = &asked.payment_key;
+    match payment.method {
+        Method::Card => books.charge(key, won, call.idempotency_key.as_deref(), now_ms),
+        Method::VirtualAccount => {
+            let due_ms = now_ms.saturating_add(scenario.deposits.due_ms);
+            books.issue(key, won, due_ms, now_ms);
+        }
+    }
+    shown(books, scenario, key)
 }
 
 fn cancel(
     books: &mut Books,
-    call: &Call,
-    key: &str,
+    scenario: &Scenario,
+    (call, key): (&Call, &str),
     plan: &Plan,
     now_ms: u64,
 ) -> Result<Answer, String> {
@@ -197,7 +229,7 @@ fn cancel(
     }
     let payment = books.payment(key).ok_or("NOT_FOUND_PAYMENT")?;
     match payment.status {
-        Status::Done | Status::PartialCanceled => {}
+        Status::Done | Status::PartialCanceled | Status::WaitingForDeposit => {}
         Status::Canceled => return Err("ALREADY_CANCELED_PAYMENT".to_owned()),
         Status::InProgress | Status::Aborted | Status::Expired => {
             return Err("NOT_CANCELABLE_PAYMENT".to_owned());
@@ -208,7 +240,7 @@ fn cancel(
     }
     if asked
         .refundable_amount
-        .is_some_and(|amount| amount != payment.balance)
+        .is_some_and(|amount| amount != payment.balance && scenario.uncertain.refundable_amount)
     {
         return Err("NOT_MATCHES_REFUNDABLE_AMOUNT".to_owned());
     }
@@ -216,11 +248,34 @@ fn cancel(
     if payment.balance == 0 || won > payment.balance {
         return Err("NOT_CANCELABLE_AMOUNT".to_owned());
     }
+    if payment.status == Status::WaitingForDeposit && won < payment.balance {
+        return Err("NOT_ALLOWED_PARTIAL_REFUND_WAITING_DEPOSIT".to_owned());
+    }
+    if payment.account.is_some() && payment.status != Status::WaitingForDeposit {
+        check_refund_account(asked.refund_receive_account.as_ref())?;
+    }
     if let Some(code) = &plan.decline {
         return Err(code.clone());
     }
     books.cancel(key, won, reason, now_ms);
-    shown(books, key)
+    shown(books, scenario, key)
+}
+
+/// A deposit goes back only to an account that is named.
+fn check_refund_account(account: Option<&RefundAccount>) -> Result<(), &'static str> {
+    let account = account.ok_or("INVALID_REFUND_ACCOUNT_INFO")?;
+    let holder = account.holder_name.trim().chars().count();
+    if !(1..=60).contains(&holder) {
+        return Err("INVALID_REFUND_ACCOUNT_INFO");
+    }
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(&account.account_number) || account.account_number.len() > 20 {
+        return Err("INVALID_REFUND_ACCOUNT_NUMBER");
+    }
+    if !digits(&account.bank) || account.bank.len() != 2 {
+        return Err("INVALID_BANK");
+    }
+    Ok(())
 }
 
 fn inquire(found: Option<&Payment>, scenario: &Scenario, now_ms: u64) -> Result<Answer, String> {
@@ -234,17 +289,19 @@ fn inquire(found: Option<&Payment>, scenario: &Scenario, now_ms: u64) -> Result<
     if hidden {
         return Err("NOT_FOUND_PAYMENT".to_owned());
     }
-    Ok(Answer::json(200, wire::payment(payment)))
+    let secret = payment.account.is_none() || scenario.deposits.secret_in_lookup;
+    Ok(Answer::json(200, wire::payment(payment, scenario, secret)))
 }
 
-fn shown(books: &Books, key: &str) -> Result<Answer, String> {
+fn shown(books: &Books, scenario: &Scenario, key: &str) -> Result<Answer, String> {
     let payment = books.payment(key).ok_or("NOT_FOUND_PAYMENT")?;
-    Ok(Answer::json(200, wire::payment(payment)))
+    Ok(Answer::json(200, wire::payment(payment, scenario, true)))
 }
 
-fn is_order_id(text: &str) -> bool {
+fn is_order_id(text: &str, equals: bool) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     (6..=64).contains(&text.len())
         && text
             .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+            .all(|byte| plain(byte) || (equals && byte == b'='))
 }

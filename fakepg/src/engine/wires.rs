@@ -3,7 +3,7 @@
 use super::plan::Plan;
 use super::{Answer, Call, Engine, Gateway, Operation, Target, kakaopay, toss};
 use crate::idempotency::Identity;
-use crate::scenario::{Fault, Scenario};
+use crate::scenario::{Fault, LimitedBody, Scenario};
 
 /// Longest idempotency key that is counted where the gateway itself knows none.
 const LONGEST_COUNTED_KEY: usize = 300;
@@ -77,12 +77,23 @@ impl Engine {
         let life = |gateway| self.scenario.confirm_window_ms(gateway);
         self.books.expire(life(Gateway::Toss), now_ms);
         self.kakaopay.expire(life(Gateway::KakaoPay), now_ms);
+        self.books.expire_accounts(&self.scenario, now_ms);
     }
 
     /// The answer to a call above a limit.
     pub(super) fn too_many(&self, gateway: Gateway) -> Answer {
         match gateway {
-            Gateway::Toss => toss::codes::error("TOO_MANY_REQUESTS"),
+            Gateway::Toss => {
+                let uncertain = &self.scenario.uncertain;
+                let plain = toss::codes::error("TOO_MANY_REQUESTS");
+                let mut answer = match uncertain.limited_body {
+                    LimitedBody::Json => plain,
+                    LimitedBody::Empty => Answer::json(plain.status, ""),
+                    LimitedBody::Html => Answer::html(plain.status),
+                };
+                answer.retry_after_s = uncertain.retry_after_s;
+                answer
+            }
             Gateway::KakaoPay => kakaopay::coded("-429", &self.scenario.kakaopay),
         }
     }

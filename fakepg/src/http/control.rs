@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::engine::{Gateway, NewPayment};
+use crate::engine::{Gateway, Method, NewPayment, NoDeposit};
 use crate::ledger::{CallCounts, Ledger, OrderCounts, PerOperation};
 use crate::scenario::Scenario;
 use crate::serve::Shared;
@@ -21,6 +21,7 @@ pub(super) fn router() -> Router<Arc<Shared>> {
     Router::new()
         .route("/_control/health", get(health))
         .route("/_control/payments", post(authenticate))
+        .route("/_control/deposits", post(deposit))
         .route("/_control/scenario", get(scenario).put(set_scenario))
         .route("/_control/ledger", get(ledger).delete(reset_ledger))
         .route("/_control/ledger/calls", get(calls))
@@ -47,6 +48,26 @@ struct PaymentWanted {
     gateway: Gateway,
     #[serde(default)]
     order_name: String,
+    #[serde(default)]
+    method: Method,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct DepositWanted {
+    order_id: String,
+    /// The bank takes the deposit back.
+    #[serde(default)]
+    undo: bool,
+    /// Nothing is booked: only a webhook is sent that says so.
+    forged: Option<ForgedDeposit>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum ForgedDeposit {
+    WrongSecret,
+    NoSecret,
 }
 
 #[derive(Deserialize)]
@@ -82,6 +103,7 @@ async fn authenticate(
         amount,
         gateway,
         order_name,
+        method,
     } = read(&body)?;
     let key = shared.engine(|engine, now_ms| match gateway {
         Gateway::Toss => {
@@ -89,6 +111,7 @@ async fn authenticate(
                 order_id,
                 order_name,
                 amount,
+                method,
             };
             Ok(engine.authenticate(gateway, new, now_ms))
         }
@@ -96,6 +119,29 @@ async fn authenticate(
     });
     let key = key.map_err(|why| Refused(StatusCode::CONFLICT, why))?;
     Ok(Json(json!({"paymentKey": key})))
+}
+
+async fn deposit(State(shared): State<Arc<Shared>>, body: Bytes) -> Result<Json<Value>, Refused> {
+    let wanted: DepositWanted = read(&body)?;
+    let order = wanted.order_id.as_str();
+    let done = match wanted.forged {
+        None => shared.engine(|engine, now_ms| engine.deposit(order, wanted.undo, now_ms)),
+        Some(forged) => {
+            let secret = match forged {
+                ForgedDeposit::WrongSecret => Some("ps_forged"),
+                ForgedDeposit::NoSecret => None,
+            };
+            let told = shared.engine(|engine, now_ms| engine.forge_deposit(order, secret, now_ms));
+            told.then_some(()).ok_or(NoDeposit::NoAccount)
+        }
+    };
+    done.map(|()| Json(json!({}))).map_err(|why| {
+        let status = match why {
+            NoDeposit::NoAccount => StatusCode::NOT_FOUND,
+            NoDeposit::WrongState | NoDeposit::Over => StatusCode::CONFLICT,
+        };
+        Refused(status, why.to_string())
+    })
 }
 
 async fn scenario(State(shared): State<Arc<Shared>>) -> Json<Scenario> {

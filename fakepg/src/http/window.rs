@@ -14,7 +14,8 @@ use serde::{Deserialize, Deserializer};
 
 use super::{Reset, work, written};
 use crate::engine::toss::codes;
-use crate::engine::{Call, Gateway, NewPayment, Target};
+use crate::engine::{Call, Gateway, Method, NewPayment, Target};
+use crate::scenario::Uncertain;
 use crate::serve::Shared;
 
 const PAGE: &str = include_str!("window/page.html");
@@ -28,6 +29,7 @@ pub(super) fn router() -> Router<Arc<Shared>> {
         .route("/window", get(show))
         .route("/window/style.css", get(style))
         .route("/window/pay", post(pay))
+        .route("/window/pay-account", post(pay_account))
         .route("/window/pay-forged", post(pay_forged))
         .route("/window/refuse", post(refuse))
         .route("/window/close", post(close))
@@ -84,7 +86,16 @@ async fn pay(
     Form(asked): Form<Asked>,
 ) -> Answered {
     let amount = asked.amount;
-    authenticate(&shared, &reset, &asked, amount).await
+    authenticate(&shared, &reset, &asked, (amount, Method::Card)).await
+}
+
+async fn pay_account(
+    State(shared): State<Arc<Shared>>,
+    Extension(reset): Extension<Reset>,
+    Form(asked): Form<Asked>,
+) -> Answered {
+    let amount = asked.amount;
+    authenticate(&shared, &reset, &asked, (amount, Method::VirtualAccount)).await
 }
 
 async fn pay_forged(
@@ -92,7 +103,7 @@ async fn pay_forged(
     Extension(reset): Extension<Reset>,
     Form(asked): Form<Asked>,
 ) -> Answered {
-    authenticate(&shared, &reset, &asked, FORGED_WON).await
+    authenticate(&shared, &reset, &asked, (FORGED_WON, Method::Card)).await
 }
 
 async fn refuse(
@@ -118,30 +129,42 @@ async fn close(
 ) -> Answered {
     act(&shared, &reset, None, &asked, |_| {
         let message = "사용자에 의해 결제가 취소되었습니다.";
-        back(
-            &asked.fail_url,
-            &[("code", "PAY_PROCESS_CANCELED"), ("message", message)],
-        )
+        let mut pairs = vec![("code", "PAY_PROCESS_CANCELED"), ("message", message)];
+        if uncertain(&shared).order_id_on_close {
+            pairs.push(("orderId", asked.order_id.as_str()));
+        }
+        back(&asked.fail_url, &pairs)
     })
     .await
 }
 
-async fn authenticate(shared: &Arc<Shared>, reset: &Reset, asked: &Asked, amount: u64) -> Answered {
+async fn authenticate(
+    shared: &Arc<Shared>,
+    reset: &Reset,
+    asked: &Asked,
+    (amount, method): (u64, Method),
+) -> Answered {
     let (order_id, order_name) = (asked.order_id.clone(), asked.order_name.clone());
     let new = NewPayment {
         order_id,
         order_name,
         amount,
+        method,
     };
     act(shared, reset, Some(new), asked, |payment_key| {
         let amount = amount.to_string();
         let order = ("orderId", asked.order_id.as_str());
-        back(
-            &asked.success_url,
-            &[("paymentKey", payment_key), order, ("amount", &amount)],
-        )
+        let mut pairs = vec![("paymentKey", payment_key), order, ("amount", &amount)];
+        if uncertain(shared).payment_type {
+            pairs.push(("paymentType", "NORMAL"));
+        }
+        back(&asked.success_url, &pairs)
     })
     .await
+}
+
+fn uncertain(shared: &Shared) -> Uncertain {
+    shared.engine(|engine, _| engine.scenario().uncertain.clone())
 }
 
 /// Passes a request through the scenario's faults, then answers it.

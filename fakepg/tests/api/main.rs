@@ -4,6 +4,7 @@ mod support;
 
 mod cancel;
 mod control;
+mod deposits;
 mod faults;
 mod idempotency;
 mod kakao;
@@ -16,5 +17,6 @@ mod program;
 mod readme;
 mod timing;
 mod toss;
+mod uncertain;
 mod webhooks;
 mod window;

@@ -108,6 +108,7 @@ fn told(status: Option<u16>) -> Told {
         code: "simulated".to_owned(),
         alarm: false,
         given_back: None,
+        deposit: None,
     }
 }
 

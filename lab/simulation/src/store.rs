@@ -9,6 +9,7 @@ use payment::id::{GatewayName, GatewayOrderId, IdempotencyKey, OrderId, PaymentK
 use payment::reach::{Lost, NotSent};
 use payment::time::Millis;
 use server::clock::EpochMs;
+use server::gateway::secret::Secret;
 use server::store::effects::{Effect, EffectEnd, EffectsWaiting, NotificationRow};
 use server::store::{
     AttemptId, AttemptRecord, Beat, Census, Claim, Claimed, Evidence, EvidenceRow, FeedPosition,
@@ -439,6 +440,10 @@ impl Store for NodeStore {
             tables.hint(attempt, now, pause)
         })
         .await
+    }
+
+    async fn deposit_secret(&self, attempt: AttemptId) -> Answer<Option<Secret>> {
+        self.read(|tables| tables.deposit_secret(attempt)).await
     }
 
     async fn webhooks_of(&self, attempt: AttemptId) -> Answer<u64> {

@@ -9,6 +9,7 @@ use payment::id::{GatewayName, OrderId, PaymentKey};
 use payment::money::Won;
 use payment::order::OrderStatus;
 use server::clock::EpochMs;
+use server::gateway::secret::Secret;
 use server::store::rules::records::{next_look, unknown_since};
 use server::store::{AttemptId, AttemptRecord, Census, Evidence, OrderRecord, Owner};
 
@@ -53,6 +54,8 @@ struct Beside {
     looked: u32,
     /// When the gateway was last heard after its order's time was over.
     answered_at: Option<EpochMs>,
+    /// By which the gateway's own webhooks about its virtual account are known.
+    secret: Option<Secret>,
 }
 
 /// All rows.
@@ -117,6 +120,11 @@ impl Tables {
 
     pub(crate) fn attempt(&self, id: AttemptId) -> Option<&AttemptRecord> {
         self.attempts.get(row(id))
+    }
+
+    /// By which the gateway's own webhooks about an attempt's virtual account are known.
+    pub(crate) fn deposit_secret(&self, id: AttemptId) -> Option<Secret> {
+        self.beside.get(&id)?.secret.clone()
     }
 
     fn attempt_mut(&mut self, id: AttemptId) -> Option<&mut AttemptRecord> {

@@ -147,11 +147,7 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     site.gateway.expire_unconfirmed().await?;
     let drained = site.all_known(Duration::from_secs(180)).await?;
     condition.figure("drainSeconds", drained.map(|took| took.as_secs_f64()));
-    let left = site
-        .rows()
-        .await?
-        .number("SELECT count(*) FROM evidence WHERE event = 'interrupted'")
-        .await?;
+    let left = died.in_flight;
     condition.check("the killed node had confirms in flight", left > 0, left);
     let ledger = site.gateway.ledger().await?;
     let peak = ledger.peak_confirms();
@@ -193,6 +189,8 @@ async fn divided(site: &Site, nodes: usize) -> anyhow::Result<()> {
 struct Died {
     /// Seconds until the others had its share.
     back: Option<f64>,
+    /// How many attempts it left in the middle.
+    in_flight: u64,
     /// Seconds that its lease still had at the kill.
     lease_left: f64,
     /// The most places that were granted at once, the dead one's among them until its lease was over.
@@ -213,6 +211,10 @@ async fn kill(
     let killed = Instant::now();
     site.nodes[VICTIM].kill().await?;
     let name = site.nodes[VICTIM].name.clone().unwrap_or_default();
+    // Read before anybody can resolve them: their webhooks come within moments.
+    let in_flight =
+        format!("SELECT count(*) FROM attempts WHERE status = 'approving' AND node = '{name}'");
+    let in_flight = site.rows().await?.number(&in_flight).await?;
     let left = format!(
         "SELECT CAST(lease_until - extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) FROM nodes WHERE id = '{name}'"
     );
@@ -220,6 +222,7 @@ async fn kill(
     let read = killed.elapsed().as_secs_f64();
     let mut died = Died {
         back: None,
+        in_flight,
         lease_left: left as f64 / 1_000.0 + read,
         most_places: 0.0,
     };

@@ -338,6 +338,10 @@ impl Attempt {
             AttemptStatus::Approving if source == Source::Inquiry => {
                 self.stay("its own send is unanswered: no other word can end it")
             }
+            // The account's time is over: nothing failed, nobody paid.
+            AttemptStatus::AwaitingDeposit if reason == Reason::PgExpired => {
+                next.to(AttemptStatus::Expired, Some(reason), why)
+            }
             AttemptStatus::Ready
             | AttemptStatus::Approving
             | AttemptStatus::Unknown

@@ -25,6 +25,8 @@ pub struct Bounds {
     pub strangers: u32,
     /// Webhooks a second, above which those that name no payment of ours are refused.
     pub webhook_rate: NonZeroU32,
+    /// How long after its due date a virtual account that the gateway still calls waiting is taken for over.
+    pub deposit_grace: Millis,
 }
 
 /// The bounds in force.
@@ -50,5 +52,6 @@ pub(super) fn bounds(given: &Settings) -> Result<Bounds, ConfigError> {
         webhooks_kept: DAY.times(days),
         strangers: given.webhook_strangers.unwrap_or(20_000),
         webhook_rate: rate.ok_or_else(|| bad("JARI_WEBHOOK_RATE", "must be above 0"))?,
+        deposit_grace: Millis::new(given.deposit_grace_ms.unwrap_or(10 * 60 * 1_000)),
     })
 }

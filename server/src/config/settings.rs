@@ -147,6 +147,9 @@ pub struct Settings {
     /// Signs cookies, at least 32 characters; required in production
     #[arg(long, env = "JARI_SECRET_KEY", hide_env_values = true)]
     pub secret_key: Option<Secret>,
+    /// A file that holds what signs cookies
+    #[arg(long, env = "JARI_SECRET_KEY_FILE")]
+    pub secret_key_file: Option<PathBuf>,
     /// How long after its confirm a shopper may cancel a paid order, ms; 0 is never [default: 86400000]
     #[arg(long, env = "JARI_CANCEL_CUTOFF_MS")]
     pub cancel_cutoff_ms: Option<u64>,
@@ -165,10 +168,13 @@ pub struct Settings {
     /// A file that holds Toss Payments' secret key
     #[arg(long, env = "JARI_TOSS_SECRET_KEY_FILE")]
     pub toss_secret_key_file: Option<PathBuf>,
+    /// The error that Toss Payments' test environment is to answer with; development and test keys only [default: unset]
+    #[arg(long, env = "JARI_TOSS_TEST_CODE")]
+    pub toss_test_code: Option<String>,
     /// Toss Payments' API [default: https://api.tosspayments.com]
     #[arg(long, env = "JARI_TOSS_URL")]
     pub toss_url: Option<String>,
-    /// The page that opens Toss Payments' window; required without the fake gateway
+    /// The page that opens Toss Payments' window [default: a page of ours with Toss's own script]
     #[arg(long, env = "JARI_TOSS_WINDOW_URL")]
     pub toss_window_url: Option<String>,
     /// The built pages [default: target/site]
@@ -190,6 +196,9 @@ pub struct Settings {
     /// [default: 50]
     #[arg(long, env = "JARI_WEBHOOK_RATE")]
     pub webhook_rate: Option<u32>,
+    /// How long after its due date a virtual account without a deposit is taken for over, ms [default: 600000]
+    #[arg(long, env = "JARI_DEPOSIT_GRACE_MS")]
+    pub deposit_grace_ms: Option<u64>,
     /// How long a stopping server lets sent calls finish, ms [default: the gateway timeout + 5000]
     #[arg(long, env = "JARI_DRAIN_MS")]
     pub drain_ms: Option<u64>,
@@ -212,6 +221,7 @@ impl Settings {
             resend_ratio, circuit, lanes, rate_limits, lab_workers, trusted_proxies, secret_key,
             toss_client_key, toss_secret_key, toss_secret_key_file, toss_url, toss_window_url, site_root, drain_ms,
             unknown_bound_ms, pg_inquiries, webhook_keep_days, webhook_strangers, webhook_rate, cancel_cutoff_ms,
-            operator_token, operator_token_file)
+            operator_token, operator_token_file, deposit_grace_ms,
+            secret_key_file, toss_test_code)
     }
 }

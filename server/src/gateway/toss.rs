@@ -15,6 +15,7 @@ use super::secret::Secret;
 use super::{
     CancelCall, CancelOutcome, Capabilities, ConfirmCall, ConfirmOutcome, Gateway, InquiryOutcome,
     OpenOutcome, PaymentNames, Told, WebhookKind, WebhookProof, Window, WindowRequest,
+    WindowScript,
 };
 use client::{Client, Post};
 use outcome::LookedUp;
@@ -38,6 +39,8 @@ const WEBHOOKS: [WebhookKind; 3] = [
         proof: WebhookProof::Hint,
     },
 ];
+/// Toss's own script, version 2.
+const SCRIPT: &str = "https://js.tosspayments.com/v2/standard";
 /// Toss's limit of `cancelReason`, in characters.
 const REASON_LIMIT: usize = 200;
 /// Toss's limit of `orderName`, in characters.
@@ -50,12 +53,14 @@ pub struct TossConfig {
     pub name: GatewayName,
     /// `https://api.tosspayments.com`, or a fake that speaks its wire.
     pub base_url: String,
-    /// The payment window's page.
-    pub window_url: String,
+    /// The payment window's page; `None` opens it by Toss's own script, on a page of ours.
+    pub window_url: Option<String>,
     /// The public half of the shop's keys.
     pub client_key: String,
     /// The secret half.
     pub secret_key: Secret,
+    /// The error that every call that changes something is to be answered with; the test environment does that.
+    pub test_code: Option<String>,
     /// For a confirm or a cancel, from starting to connect to the last byte of the answer.
     pub pg_timeout: Millis,
     /// To connect; the smaller of the two counts.
@@ -104,7 +109,7 @@ pub struct Toss {
     name: GatewayName,
     capabilities: Capabilities,
     client: Client,
-    window: Url,
+    window: Option<Url>,
     client_key: String,
     pg_timeout: Millis,
     inquiry_timeout: Millis,
@@ -117,7 +122,8 @@ impl Toss {
     /// [`TossConfigError`] when an address, the secret or a time cannot be used.
     pub fn new(config: TossConfig) -> Result<Self, TossConfigError> {
         let base = address("base_url", &config.base_url)?;
-        let window = address("window_url", &config.window_url)?;
+        let window = config.window_url.as_deref();
+        let window = window.map(|url| address("window_url", url)).transpose()?;
         let secret = config.secret_key.expose();
         // A colon would end the user name in basic authentication.
         if secret.is_empty() || !secret.bytes().all(|b| b.is_ascii_graphic() && b != b':') {
@@ -138,7 +144,7 @@ impl Toss {
         }
         let connect = connect_limit(config.connect_timeout, config.pg_timeout);
         Ok(Self {
-            client: Client::new(base, &config.secret_key, connect)?,
+            client: Client::new(base, &config.secret_key, connect)?.answered(config.test_code),
             name: config.name,
             capabilities: Capabilities {
                 idempotency: Some(IDEMPOTENCY),
@@ -189,8 +195,11 @@ impl Toss {
     }
 
     fn window_of(&self, request: &WindowRequest) -> String {
-        let order_name: String = request.order_name.chars().take(ORDER_NAME_LIMIT).collect();
-        let mut url = self.window.clone();
+        let Some(window) = &self.window else {
+            return request.page_url.clone();
+        };
+        let order_name = order_name(request);
+        let mut url = window.clone();
         url.query_pairs_mut()
             .append_pair("gateway", self.name.as_str())
             .append_pair("clientKey", &self.client_key)
@@ -272,9 +281,25 @@ impl Gateway for Toss {
         outcome
     }
 
-    fn window_origins(&self) -> Vec<String> {
-        vec![self.window.origin().ascii_serialization()]
+    fn window_script(&self, request: &WindowRequest) -> Option<WindowScript> {
+        self.window.is_none().then(|| WindowScript {
+            src: SCRIPT,
+            hosts: "https://*.tosspayments.com",
+            client_key: self.client_key.clone(),
+            order_name: order_name(request),
+        })
     }
+
+    fn window_origins(&self) -> Vec<String> {
+        let window = self.window.iter();
+        window
+            .map(|url| url.origin().ascii_serialization())
+            .collect()
+    }
+}
+
+fn order_name(request: &WindowRequest) -> String {
+    request.order_name.chars().take(ORDER_NAME_LIMIT).collect()
 }
 
 fn address(setting: &'static str, text: &str) -> Result<Url, TossConfigError> {
@@ -300,9 +325,10 @@ mod tests {
         TossConfig {
             name: GatewayName::parse("toss").unwrap(),
             base_url: "https://api.tosspayments.com".to_owned(),
-            window_url: "http://127.0.0.1:3900/window".to_owned(),
+            window_url: Some("http://127.0.0.1:3900/window".to_owned()),
             client_key: "test_ck_1".to_owned(),
             secret_key: Secret::new("test_sk_1"),
+            test_code: None,
             pg_timeout: Millis::from_secs(60),
             connect_timeout: Millis::from_secs(3),
             inquiry_timeout: TossConfig::INQUIRY_TIMEOUT,

@@ -219,15 +219,12 @@ pub(super) async fn open_attempt(
     }
 }
 
-/// Where the shopper pays an attempt.
-pub(super) async fn window_url(
+/// What the payment window of an attempt is told.
+pub(super) async fn window_request(
     app: &App,
     attempt: &AttemptRecord,
     headers: &HeaderMap,
-) -> Result<String, Refusal> {
-    let Some(line) = app.line(&attempt.gateway) else {
-        return Err(Refusal::new(ProblemCode::Internal));
-    };
+) -> Result<WindowRequest, Refusal> {
     let lines = app.store.lines(&attempt.order_id).await?;
     let name = lines
         .first()
@@ -237,13 +234,9 @@ pub(super) async fn window_url(
         0 | 1 => name,
         n => format!("{name} 외 {}건", n - 1),
     };
-    let back = format!(
-        "{}/checkout/{}/return/{}",
-        public_url(app, headers),
-        attempt.order_id,
-        attempt.reference
-    );
-    let request = WindowRequest {
+    let checkout = format!("{}/checkout/{}", public_url(app, headers), attempt.order_id);
+    let back = format!("{checkout}/return/{}", attempt.reference);
+    Ok(WindowRequest {
         gateway_order_id: attempt.gateway_order_id.clone(),
         order_name,
         quantity,
@@ -251,7 +244,20 @@ pub(super) async fn window_url(
         success_url: back.clone(),
         fail_url: back.clone(),
         close_url: back,
+        page_url: format!("{checkout}/pay/{}", attempt.reference),
+    })
+}
+
+/// Where the shopper pays an attempt.
+pub(super) async fn window_url(
+    app: &App,
+    attempt: &AttemptRecord,
+    headers: &HeaderMap,
+) -> Result<String, Refusal> {
+    let Some(line) = app.line(&attempt.gateway) else {
+        return Err(Refusal::new(ProblemCode::Internal));
     };
+    let request = window_request(app, attempt, headers).await?;
     match line.gateway.open(&request).await {
         OpenOutcome::Opened { window, .. } => Ok(window.desktop),
         OpenOutcome::Refused(_) => Err(Refusal::new(ProblemCode::PgRefused)),

@@ -254,14 +254,16 @@ fn order_page(
         at: time_of_day(order.created_at),
         what: MomentKind::Ordered,
     }];
-    let mut asked = false;
+    let (mut asked, mut paid) = (false, false);
     timeline.extend(evidence.iter().map(|row| {
         let what = match moment(row) {
             // The charge was known: somebody wants it back, and the gateway was asked meanwhile.
             MomentKind::LateSuccess if asked => MomentKind::Other,
+            MomentKind::AccountIssued if paid => MomentKind::DepositUndone,
             what => what,
         };
         asked |= what == MomentKind::CancelRequested;
+        paid = what == MomentKind::Paid || (paid && what != MomentKind::DepositUndone);
         Moment {
             at: time_of_day(row.at),
             what,
@@ -326,6 +328,7 @@ fn moment(row: &EvidenceRow) -> MomentKind {
         ("pending" | "not_found", "failed") => MomentKind::NeverCharged,
         ("pending" | "not_found", _) => MomentKind::AskedNoResult,
         ("operator_not_charged", "failed") => MomentKind::OperatorEnded,
+        ("awaiting_deposit", "awaiting_deposit") => MomentKind::AccountIssued,
         ("charged" | "operator_charged", "approved") => MomentKind::Paid,
         ("charged", "mischarged") => MomentKind::WrongAmount,
         ("charged", "canceled" | "partially_canceled") => MomentKind::Refunded,

@@ -14,9 +14,10 @@ use super::Web;
 use super::body::within_limits;
 use super::problem::Refusal;
 use crate::app::App;
+use crate::inbox::{self, Named};
+use crate::metrics;
 use crate::store::NewWebhook;
 use crate::strangers::Pressing;
-use crate::{inbox, metrics};
 
 /// Of one payment so many raw webhooks are stored whatever strangers do; a payment's whole life takes fewer than ten.
 const ENOUGH: u64 = 64;
@@ -83,9 +84,17 @@ async fn is_to_be_kept(
     body: &[u8],
     met: Pressing,
 ) -> Result<bool, Refusal> {
-    let Some(attempt) = inbox::named(app, gateway, body).await? else {
-        metrics::webhook(gateway, met.label());
-        return Err(Refusal::new(ProblemCode::Overloaded));
+    let attempt = match inbox::named(app, gateway, body).await? {
+        Named::Hint(attempt) | Named::Proven(attempt) => attempt,
+        // It would change nothing: not even a place in the store.
+        Named::Forged => {
+            metrics::webhook(gateway, "forged");
+            return Ok(false);
+        }
+        Named::Nothing | Named::Nobody => {
+            metrics::webhook(gateway, met.label());
+            return Err(Refusal::new(ProblemCode::Overloaded));
+        }
     };
     if app.store.webhooks_of(attempt).await? < ENOUGH {
         return Ok(true);

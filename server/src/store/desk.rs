@@ -28,6 +28,8 @@ pub enum WebhookState {
     Parked,
     /// It concerns nothing of ours.
     Ignored,
+    /// It claimed to be about a virtual account and did not know its secret.
+    Forged,
 }
 
 impl WebhookState {
@@ -39,14 +41,16 @@ impl WebhookState {
             Self::Applied => "applied",
             Self::Parked => "parked",
             Self::Ignored => "ignored",
+            Self::Forged => "forged",
         }
     }
 
     /// Reads a stable name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::New, Self::Applied, Self::Parked, Self::Ignored]
-            .into_iter()
+        let all = [Self::New, Self::Applied, Self::Parked, Self::Ignored];
+        all.into_iter()
+            .chain([Self::Forged])
             .find(|state| state.as_str() == name)
     }
 }

@@ -140,6 +140,8 @@ pub enum RefundAsked {
     ExceedsBalance,
     /// A shopper asked for a part.
     OnlyWhole,
+    /// It was paid by a deposit, which goes back only to an account that its owner names.
+    NeedsAccount,
     /// The shopper's time for it is over.
     TooLate,
     /// The order has nothing to give back.

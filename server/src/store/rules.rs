@@ -3,6 +3,7 @@
 //! The databases and the simulation's tables call these, so that what is simulated is what runs.
 
 pub mod claims;
+pub mod deposits;
 pub mod hints;
 pub mod records;
 pub mod refunds;

@@ -18,10 +18,12 @@ use super::{
     RefundId, RefundRow, Store, StoreError, WebhookEnd, WebhookRow,
 };
 use crate::clock::EpochMs;
+use crate::gateway::secret::Secret;
 use engine::{Columns as _, Engine, Sql, Tx, failed, fault};
 
 mod changes;
 mod claim;
+mod deposits;
 mod desk;
 pub(super) mod effects;
 pub mod engine;
@@ -429,6 +431,10 @@ impl<D: Engine> Store for SqlStore<D> {
         pause: bool,
     ) -> Result<bool, StoreError> {
         webhooks::hint(self.write().await?, attempt, now, pause).await
+    }
+
+    async fn deposit_secret(&self, attempt: AttemptId) -> Result<Option<Secret>, StoreError> {
+        deposits::secret(&mut *self.reader().await?, attempt).await
     }
 
     async fn webhooks_of(&self, attempt: AttemptId) -> Result<u64, StoreError> {

@@ -202,8 +202,8 @@ async fn a_developers_panel_is_in_no_production_page() {
         ("JARI_ENV", "production"),
         ("JARI_PUBLIC_URL", "https://shop.example"),
         ("JARI_SECRET_KEY", "0123456789abcdef0123456789abcdef"),
-        ("JARI_TOSS_CLIENT_KEY", "test_ck_x"),
-        ("JARI_TOSS_SECRET_KEY", "test_sk_x"),
+        ("JARI_TOSS_CLIENT_KEY", "live_ck_x"),
+        ("JARI_TOSS_SECRET_KEY", "live_sk_x"),
         ("JARI_TOSS_URL", pg),
         ("JARI_TOSS_WINDOW_URL", "https://shop.example/toss"),
     ])

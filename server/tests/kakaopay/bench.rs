@@ -64,6 +64,7 @@ pub(crate) fn window() -> WindowRequest {
         success_url: "https://shop.example/ok?a=1".to_owned(),
         fail_url: "https://shop.example/fail".to_owned(),
         close_url: "https://shop.example/closed".to_owned(),
+        page_url: "https://shop.example/pay".to_owned(),
     }
 }
 

@@ -22,6 +22,7 @@ use server::store::{
 };
 
 mod claims;
+mod deposits;
 mod effects;
 #[cfg(not(feature = "in-memory"))]
 mod faults;

@@ -21,9 +21,10 @@ pub(crate) fn config(base: &str, pg_timeout: Millis) -> TossConfig {
     TossConfig {
         name: GatewayName::parse("toss").unwrap(),
         base_url: base.to_owned(),
-        window_url: format!("{base}/window"),
+        window_url: Some(format!("{base}/window")),
         client_key: "test_ck_fake".to_owned(),
         secret_key: Secret::new("test_sk_fake"),
+        test_code: None,
         pg_timeout,
         connect_timeout: Millis::from_secs(3),
         inquiry_timeout: pg_timeout,

@@ -414,6 +414,7 @@ async fn the_payment_window_gets_every_value_as_it_was() {
         success_url: "http://127.0.0.1:3000/r/ref?a=1&b=2".to_owned(),
         fail_url: "http://127.0.0.1:3000/f".to_owned(),
         close_url: "http://127.0.0.1:3000/c".to_owned(),
+        page_url: String::new(),
     };
     let OpenOutcome::Opened { window, handle } = toss.open(&request).await else {
         panic!("not opened");

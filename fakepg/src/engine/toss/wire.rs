@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use crate::engine::books::{Cancel, Payment};
+use crate::engine::Method;
+use crate::engine::books::{Cancel, Payment, Status};
+use crate::scenario::{CanceledBalance, DepositEvents, Scenario};
 
 /// The Payment object, fields in the order Toss writes them.
 #[derive(Serialize)]
@@ -32,7 +34,7 @@ struct Body<'a> {
     culture_expense: bool,
     is_partial_cancelable: bool,
     card: Option<Card>,
-    virtual_account: Option<()>,
+    virtual_account: Option<VirtualAccount<'a>>,
     transfer: Option<()>,
     mobile_phone: Option<()>,
     gift_certificate: Option<()>,
@@ -68,6 +70,33 @@ struct Card {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
+struct VirtualAccount<'a> {
+    account_type: &'static str,
+    account_number: &'a str,
+    bank_code: &'static str,
+    customer_name: &'static str,
+    due_date: String,
+    expired: bool,
+    settlement_status: &'static str,
+    refund_status: &'static str,
+    refund_receive_account: Option<()>,
+    depositor_name: Option<&'static str>,
+}
+
+/// A deposit's webhook: flat, without the event's name and without the payment key.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DepositCallback<'a> {
+    created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret: Option<&'a str>,
+    status: &'a str,
+    transaction_key: &'a str,
+    order_id: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct CancelBody<'a> {
     transaction_key: &'a str,
     cancel_reason: &'a str,
@@ -79,7 +108,8 @@ struct CancelBody<'a> {
     cancel_amount: u64,
     tax_free_amount: u64,
     refundable_amount: u64,
-    cancel_status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancel_status: Option<&'static str>,
     cancel_request_id: Option<()>,
 }
 
@@ -102,22 +132,84 @@ struct Envelope<'a> {
     data: Body<'a>,
 }
 
-/// Writes a payment.
-pub(in crate::engine) fn payment(payment: &Payment) -> Vec<u8> {
-    serde_json::to_vec(&body(payment)).expect("strings and numbers always serialize")
+/// Writes a payment; a look-up may leave its secret out.
+pub(in crate::engine) fn payment(payment: &Payment, scenario: &Scenario, secret: bool) -> Vec<u8> {
+    let mut body = body(payment);
+    body.secret = body.secret.filter(|_| secret);
+    if !scenario.uncertain.cancel_status {
+        for entry in body.cancels.iter_mut().flatten() {
+            entry.cancel_status = None;
+        }
+    }
+    let untouched = payment.account.is_some() && payment.approved_ms.is_none();
+    if untouched
+        && payment.status == Status::Canceled
+        && scenario.deposits.canceled_balance == CanceledBalance::Whole
+    {
+        body.balance_amount = payment.total;
+    }
+    serde_json::to_vec(&body).expect("strings and numbers always serialize")
+}
+
+/// The webhooks that tell of a payment's new status.
+pub(in crate::engine) fn events(
+    payment: &Payment,
+    scenario: &Scenario,
+    now_ms: u64,
+) -> Vec<Vec<u8>> {
+    if payment.account.is_none() {
+        return vec![status_changed(payment, now_ms)];
+    }
+    let registered = scenario.deposits.events;
+    let mut events = Vec::new();
+    if registered != DepositEvents::Status {
+        let secret = secret(payment);
+        let status = payment.status.name();
+        events.push(deposit_callback(payment, status, Some(&secret), now_ms));
+    }
+    // Of an account that waits only the deposit's own webhook tells.
+    if registered != DepositEvents::Deposit && payment.status != Status::WaitingForDeposit {
+        events.push(status_changed(payment, now_ms));
+    }
+    events
+}
+
+/// Writes the webhook about a virtual account.
+pub(in crate::engine) fn deposit_callback(
+    payment: &Payment,
+    status: &str,
+    secret: Option<&str>,
+    now_ms: u64,
+) -> Vec<u8> {
+    let envelope = DepositCallback {
+        created_at: created_at(now_ms),
+        secret,
+        status,
+        transaction_key: payment.last_transaction.as_deref().unwrap_or("9A0FAKE"),
+        order_id: &payment.order_id,
+    };
+    serde_json::to_vec(&envelope).expect("strings always serialize")
+}
+
+/// By which a deposit's webhook proves that it is Toss's.
+fn secret(payment: &Payment) -> String {
+    format!("ps_fake{:012}", payment.serial)
+}
+
+/// Five fraction digits and no offset, as real bodies carry (the documentation says six).
+fn created_at(now_ms: u64) -> String {
+    format!(
+        "{}{:02}",
+        in_korea(now_ms, "%Y-%m-%dT%H:%M:%S%.3f"),
+        now_ms % 97
+    )
 }
 
 /// Writes the webhook that tells of a payment's new status.
 pub(in crate::engine) fn status_changed(payment: &Payment, now_ms: u64) -> Vec<u8> {
-    // Five fraction digits and no offset, as real bodies carry (the documentation says six).
-    let created_at = format!(
-        "{}{:02}",
-        in_korea(now_ms, "%Y-%m-%dT%H:%M:%S%.3f"),
-        now_ms % 97
-    );
     let data = body(payment);
     let envelope = Envelope {
-        created_at,
+        created_at: created_at(now_ms),
         event_type: "PAYMENT_STATUS_CHANGED",
         data,
     };
@@ -152,7 +244,10 @@ fn body(payment: &Payment) -> Body<'_> {
         order_id: &payment.order_id,
         order_name: &payment.order_name,
         currency: "KRW",
-        method: "카드",
+        method: match payment.method {
+            Method::Card => "카드",
+            Method::VirtualAccount => "가상계좌",
+        },
         status: payment.status.name(),
         total_amount: payment.total,
         balance_amount: payment.balance,
@@ -165,8 +260,8 @@ fn body(payment: &Payment) -> Body<'_> {
         use_escrow: false,
         culture_expense: false,
         is_partial_cancelable: true,
-        card: approved.then(|| card(payment)),
-        virtual_account: None,
+        card: (approved && payment.method == Method::Card).then(|| card(payment)),
+        virtual_account: virtual_account(payment),
         transfer: None,
         mobile_phone: None,
         gift_certificate: None,
@@ -180,7 +275,8 @@ fn body(payment: &Payment) -> Body<'_> {
             .failure
             .as_ref()
             .map(|(code, message)| Failure { code, message }),
-        secret: approved.then(|| format!("ps_fake{:012}", payment.serial)),
+        // Not only accounts have one: it was seen on card payments too.
+        secret: (approved || payment.account.is_some()).then(|| secret(payment)),
         metadata: None,
         country: "KR",
         receipt: approved.then_some(Link { url: receipt }),
@@ -211,6 +307,26 @@ fn card(payment: &Payment) -> Card {
     }
 }
 
+fn virtual_account(payment: &Payment) -> Option<VirtualAccount<'_>> {
+    let account = payment.account.as_ref()?;
+    let paid = payment.approved_ms.is_some();
+    Some(VirtualAccount {
+        account_type: "일반",
+        account_number: &account.number,
+        bank_code: "20",
+        customer_name: "김토스",
+        due_date: timestamp(account.due_ms),
+        expired: account.expired,
+        settlement_status: if paid { "COMPLETED" } else { "INCOMPLETED" },
+        refund_status: match payment.status {
+            Status::Canceled | Status::PartialCanceled if paid => "COMPLETED",
+            _ => "NONE",
+        },
+        refund_receive_account: None,
+        depositor_name: paid.then_some("김토스"),
+    })
+}
+
 fn cancel(cancel: &Cancel) -> CancelBody<'_> {
     CancelBody {
         transaction_key: &cancel.transaction,
@@ -223,7 +339,7 @@ fn cancel(cancel: &Cancel) -> CancelBody<'_> {
         cancel_amount: cancel.amount,
         tax_free_amount: 0,
         refundable_amount: cancel.left,
-        cancel_status: "DONE",
+        cancel_status: Some("DONE"),
         cancel_request_id: None,
     }
 }

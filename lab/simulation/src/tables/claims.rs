@@ -65,6 +65,7 @@ impl Tables {
             asks: 0,
             hint_at: None,
             looks: 0,
+            deposit: None,
         };
         let id = self.insert_attempt(record.clone());
         AttemptRecord { id, ..record }

@@ -3,6 +3,7 @@
 use payment::attempt::{Event, LateSuccess, Step};
 use payment::id::OrderId;
 use server::clock::EpochMs;
+use server::store::rules::deposits::learn_account;
 use server::store::rules::records::{
     REFUSED_LOOK, event_name, is_about, is_hinted, late_policy, owner_of_key, without_stock,
 };
@@ -64,7 +65,7 @@ impl Tables {
         late: LateSuccess,
         fenced: bool,
     ) -> Option<Recorded> {
-        let stored = self.attempt(id)?.clone();
+        let mut stored = self.attempt(id)?.clone();
         let order = self.order(&stored.order_id)?;
         if let Some(asked) = &evidence.asked
             && fenced
@@ -83,6 +84,14 @@ impl Tables {
         let hinted = is_hinted(&stored, lease);
         let late = late_policy(&order, id, late);
         let before = stored.attempt;
+        if let Some(told) = &evidence.deposit {
+            learn_account(&mut stored, told);
+            let beside = self.beside.entry(id).or_default();
+            beside.secret = beside.secret.take().or_else(|| told.secret.clone());
+            if let Some(record) = self.attempt_mut(id) {
+                record.deposit.clone_from(&stored.deposit);
+            }
+        }
         let mut step = self.take_step(&stored, event, late);
         let followed = self.follow(&stored, (event, &mut step), evidence);
         if step.next != before {

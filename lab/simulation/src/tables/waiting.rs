@@ -21,8 +21,13 @@ fn is_waiting(status: AttemptStatus) -> bool {
 impl Tables {
     pub(crate) fn due(&self, gateway: &GatewayName, now: EpochMs, most: u32) -> Vec<AttemptRecord> {
         let astray = now.plus(Millis::from_secs(1_200));
+        let awaits = now.plus(Millis::from_secs(7_200));
         let is_due = |record: &&AttemptRecord| {
-            let due = record.ask_at.is_some_and(|at| at <= now || at > astray);
+            let farthest = match record.attempt.status {
+                AttemptStatus::AwaitingDeposit => awaits,
+                _ => astray,
+            };
+            let due = record.ask_at.is_some_and(|at| at <= now || at > farthest);
             due && record.gateway == *gateway
         };
         let mut due: Vec<_> = self.attempts.iter().filter(is_due).cloned().collect();

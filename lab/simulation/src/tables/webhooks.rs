@@ -82,16 +82,21 @@ impl Tables {
         webhook.tries += 1;
         match end {
             WebhookEnd::Parked(until) => webhook.next_at = Some(until),
-            WebhookEnd::Hint(_) | WebhookEnd::Ignored => {
+            WebhookEnd::Hint(_)
+            | WebhookEnd::Proven(_)
+            | WebhookEnd::Ignored
+            | WebhookEnd::Forged => {
                 webhook.ended += 1;
                 webhook.next_at = if ends { None } else { Some(now) };
             }
         }
-        let WebhookEnd::Hint(attempt) = end else {
-            return false;
+        let (attempt, pause) = match end {
+            WebhookEnd::Hint(attempt) => (attempt, true),
+            WebhookEnd::Proven(attempt) => (attempt, false),
+            WebhookEnd::Parked(_) | WebhookEnd::Ignored | WebhookEnd::Forged => return false,
         };
         webhook.attempt = Some(attempt);
-        self.hint(attempt, now, true)
+        self.hint(attempt, now, pause)
     }
 
     /// Makes an attempt due because somebody outside said that it moved; whether that has to wait.

@@ -28,6 +28,7 @@ pub(super) struct Client {
     http: reqwest::Client,
     base: Url,
     authorization: HeaderValue,
+    test_code: Option<String>,
 }
 
 /// A POST's own parts.
@@ -53,7 +54,13 @@ impl Client {
             http,
             base,
             authorization,
+            test_code: None,
         })
+    }
+
+    /// The same client, whose calls that change something are answered with this error by the test environment.
+    pub(super) fn answered(self, test_code: Option<String>) -> Self {
+        Self { test_code, ..self }
     }
 
     /// Sends a POST and reads its answer, all within `limit`.
@@ -63,12 +70,15 @@ impl Client {
         post: Post<'_, B>,
         limit: Millis,
     ) -> Option<Heard> {
-        let request = self
+        let mut request = self
             .http
             .request(Method::POST, self.url(path)?)
             .header(AUTHORIZATION, self.authorization.clone())
             .header("Idempotency-Key", post.idempotency_key.as_str())
             .json(post.body);
+        if let Some(code) = &self.test_code {
+            request = request.header("TossPayments-Test-Code", code);
+        }
         Some(exchange::exchange(request, limit, MARKS).await)
     }
 

@@ -70,12 +70,19 @@ pub(super) fn confirmed(call: &ConfirmCall, heard: Heard) -> ConfirmOutcome {
 }
 
 fn confirmed_payment(call: &ConfirmCall, payment: &PaymentObject) -> ConfirmOutcome {
-    let quiet = told(200, &payment.status);
+    let quiet = Told {
+        deposit: payment.deposit(),
+        ..told(200, &payment.status)
+    };
     match said(payment, Some(&call.payment_key), &call.gateway_order_id) {
         // An answer to a confirm that is no end yet is no answer.
         Ok(Finding::Pending { .. }) => ConfirmOutcome::Lost(Lost::Inconclusive, quiet),
         Ok(finding @ Finding::Charged { charged, .. }) if charged != Money::won(call.amount) => {
             ConfirmOutcome::Found(finding, alarming(quiet))
+        }
+        // Whoever pays that much into it pays a wrong amount.
+        Ok(Finding::AwaitingDeposit) if payment.total().is_some_and(|won| won != call.amount) => {
+            ConfirmOutcome::Found(Finding::AwaitingDeposit, alarming(quiet))
         }
         Ok(finding) => ConfirmOutcome::Found(finding, quiet),
         Err(contradiction) => {
@@ -273,6 +280,8 @@ fn standing(payment: &PaymentObject) -> Result<Finding, &'static str> {
         "DONE" if payment.failure.is_some() => Err("done_with_failure"),
         "DONE" if payment.approved_at.is_none() => Err("done_without_approval"),
         "DONE" => charged(payment),
+        // An account that was closed before anybody paid into it: whether a balance is left then, is not documented.
+        "CANCELED" if payment.is_by_account() && payment.approved_at.is_none() => closed(payment),
         // Which of the two it is says the balance, not the word: cancelled in parts down to zero it stays `PARTIAL_…`.
         // But cancelled with everything left contradicts itself, and must not be taken for a charge that stands.
         "CANCELED" if payment.balance() != Some(Won::ZERO) => Err("canceled_with_balance"),
@@ -304,6 +313,20 @@ fn charged(payment: &PaymentObject) -> Result<Finding, &'static str> {
     })
 }
 
+/// Nothing of it will ever be charged: as if all of it had gone back.
+fn closed(payment: &PaymentObject) -> Result<Finding, &'static str> {
+    let (Some(total), Some(currency)) = (payment.total(), &payment.currency) else {
+        return Err("charge_without_amounts");
+    };
+    Ok(Finding::Charged {
+        charged: Money {
+            amount: total,
+            currency: Currency::of(currency),
+        },
+        canceled: total,
+    })
+}
+
 fn failure_code(payment: &PaymentObject) -> &str {
     let failure = payment.failure.as_ref();
     failure
@@ -325,6 +348,7 @@ fn listing(payment: &PaymentObject) -> Told {
     let reasons = reasons.filter_map(|entry| entry.cancel_reason.clone());
     Told {
         given_back: Some(reasons.collect()),
+        deposit: payment.deposit(),
         ..told(200, &payment.status)
     }
 }

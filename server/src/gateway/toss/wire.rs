@@ -3,6 +3,10 @@
 use payment::money::Won;
 use serde::{Deserialize, Serialize};
 
+use crate::clock::EpochMs;
+use crate::gateway::deposit::{Account, Deposit};
+use crate::gateway::secret::Secret;
+
 /// The body of a confirm. Fields are written in this order always, so a resend has the same bytes.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -45,6 +49,27 @@ pub(super) struct PaymentObject {
     pub(super) failure: Option<Failure>,
     #[serde(default)]
     pub(super) cancels: Option<Vec<CancelEntry>>,
+    #[serde(default)]
+    virtual_account: Option<VirtualAccount>,
+    /// Seen on card payments too: it says nothing of the method.
+    #[serde(default)]
+    secret: Option<Secret>,
+}
+
+/// The account of a payment by virtual account.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct VirtualAccount {
+    #[serde(default)]
+    account_number: Option<String>,
+    #[serde(default)]
+    bank_code: Option<String>,
+    #[serde(default)]
+    customer_name: Option<String>,
+    #[serde(default)]
+    due_date: Option<String>,
+    #[serde(default)]
+    expired: Option<bool>,
 }
 
 /// Why a payment failed.
@@ -82,6 +107,28 @@ impl PaymentObject {
         self.total_amount.and_then(whole)
     }
 
+    /// Whether it is paid by a deposit into a virtual account.
+    pub(super) fn is_by_account(&self) -> bool {
+        self.virtual_account.is_some()
+    }
+
+    /// What it says of its virtual account, if it has one.
+    pub(super) fn deposit(&self) -> Option<Box<Deposit>> {
+        let told = self.virtual_account.as_ref()?;
+        let account = Account::of(
+            told.bank_code.as_deref()?,
+            told.account_number.as_deref()?,
+            told.customer_name.as_deref(),
+            told.due_date.as_deref().and_then(moment),
+        )?;
+        let secret = self.secret.clone();
+        Some(Box::new(Deposit {
+            account,
+            secret: secret.filter(|secret| !secret.expose().is_empty()),
+            over: told.expired == Some(true),
+        }))
+    }
+
     /// What can still be cancelled.
     pub(super) fn balance(&self) -> Option<Won> {
         self.balance_amount.and_then(whole)
@@ -101,6 +148,15 @@ pub(super) fn error_code(body: &[u8]) -> Option<String> {
         .ok()
         .map(|error| error.code)
         .filter(|code| !code.is_empty())
+}
+
+/// A moment as Toss writes it: any number of fraction digits, and Korean time where no offset is named.
+fn moment(text: &str) -> Option<EpochMs> {
+    let at = text.parse::<jiff::Timestamp>().ok().or_else(|| {
+        let civil = text.parse::<jiff::civil::DateTime>().ok()?;
+        jiff::tz::offset(9).to_timestamp(civil).ok()
+    });
+    at.map(|at| EpochMs(at.as_millisecond()))
 }
 
 /// An amount in whole units. Only a foreign currency has parts of one; they are rounded up, so that such a charge is
@@ -151,6 +207,27 @@ mod tests {
         assert_eq!(whole(0.0).map(Won::get), Some(0));
         assert_eq!(whole(-1.0), None);
         assert_eq!(whole(1e18), None);
+    }
+
+    #[test]
+    fn moments_have_any_number_of_fraction_digits_and_perhaps_no_offset() {
+        let at = Some(EpochMs(1_790_903_700_000));
+        for text in [
+            "2026-10-02T10:15:00+09:00",
+            "2026-10-02T10:15:00",
+            "2026-10-02T10:15:00.00000",
+            "2026-10-02T10:15:00.000000000",
+            "2026-10-02T01:15:00Z",
+        ] {
+            assert_eq!(moment(text), at, "{text}");
+        }
+        assert_eq!(
+            moment("2026-10-02T10:15:00.20417"),
+            Some(EpochMs(1_790_903_700_204))
+        );
+        for text in ["", "2026-10-02", "tomorrow"] {
+            assert_eq!(moment(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use payment::order::OrderStatus;
 use payment::reach::Reason;
 use payment::time::Millis;
 
+use super::deposits::look_at_due;
 use crate::clock::EpochMs;
 use crate::store::effects::EffectKind;
 use crate::store::{Asked, AttemptId, AttemptRecord, OrderRecord};
@@ -107,7 +108,8 @@ pub fn next_look(
     }
     let hint = stored.ask_at.filter(|at| Some(*at) != own_lease);
     let further = may_still_show(stored, next).then(|| now.plus(FIRST_LOOK));
-    [ask_at(next, now), hint, further]
+    let due = look_at_due(stored, now).filter(|_| next.status == AttemptStatus::AwaitingDeposit);
+    [ask_at(next, now), hint, further, due]
         .into_iter()
         .flatten()
         .min()

@@ -63,6 +63,9 @@ pub fn reserve(
             return Err(RefundAsked::TooLate);
         }
     }
+    if paying.attempt.deposit {
+        return Err(RefundAsked::NeedsAccount);
+    }
     let amount = new.amount.unwrap_or(free);
     if amount == Won::ZERO || amount > free {
         return Err(RefundAsked::ExceedsBalance);

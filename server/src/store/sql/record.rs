@@ -6,8 +6,9 @@ use payment::money::Currency;
 use super::claim::read_back;
 use super::engine::{Columns as _, Engine, Lock, Sql, Tx, values};
 use super::stock::move_stock;
-use super::{commit, refunds, rows};
+use super::{commit, deposits, refunds, rows};
 use crate::clock::EpochMs;
+use crate::store::rules::deposits::learn_account;
 use crate::store::rules::records::{
     REFUSED_LOOK, effects_of, event_name, is_about, is_hinted, late_policy, next_look,
     owner_of_key, unknown_since, without_stock,
@@ -24,7 +25,7 @@ pub(super) async fn record<D: Engine>(
     late: LateSuccess,
 ) -> Result<Recorded, StoreError> {
     let db = &mut *tx;
-    let (order, stored) = lock(db, id).await?;
+    let (order, mut stored) = lock(db, id).await?;
     if let Some(asked) = &evidence.asked
         && !answers(db, &stored, &order, asked, evidence.at).await?
     {
@@ -42,6 +43,10 @@ pub(super) async fn record<D: Engine>(
     let hinted = is_hinted(&stored, lease);
     let late = late_policy(&order, id, late);
     let before = stored.attempt;
+    if let Some(told) = &evidence.deposit {
+        deposits::save(db, id, told).await?;
+        learn_account(&mut stored, told);
+    }
     let mut step = take_step(db, &stored, event, late).await?;
     let followed = refunds::follow(db, &stored, (event, &mut step), evidence).await?;
     if step.next != before {

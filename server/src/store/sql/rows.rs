@@ -8,6 +8,7 @@ use payment::id::{
 use payment::money::{Currency, Money, Won};
 use payment::reach::{Reach, Reason};
 
+use super::deposits;
 use super::engine::{Columns, Sql, values};
 use crate::clock::EpochMs;
 use crate::gateway::Window;
@@ -19,7 +20,7 @@ macro_rules! attempt_columns {
         "id, order_id, number, gateway, gateway_order_id, reference, payment_key, idempotency_key, \
          status, reach, reason, amount_won, charged_won, charged_in_won, canceled_won, deposit, void, \
          cancel_won, cancel_from, cancel_key, window_until, claimed_at, resent_at, unknown_since, ask_at, hint_at, asks, looks, \
-         handle, window_desktop, window_mobile"
+         handle, window_desktop, window_mobile, deposit_bank, deposit_number, deposit_holder, deposit_due"
     };
 }
 pub(super) use attempt_columns;
@@ -163,6 +164,7 @@ pub(super) fn attempt_record<R: Columns>(row: &R) -> Result<AttemptRecord, Store
         hint_at: moment(row, "hint_at")?,
         asks: count(row, "asks")?,
         looks: count(row, "looks")?,
+        deposit: deposits::account(row)?,
     })
 }
 

@@ -9,8 +9,8 @@ use crate::clock::EpochMs;
 use crate::store::{AttemptId, AttemptRecord, Census, Overdue, StoreError};
 
 /// Attempts about which a gateway is to be asked by `now`, the longest due first. Nothing is taken by looking: who asks
-/// is decided by [`move_look`], whichever node looked. No look is ever set twenty minutes ahead: one that lies farther was
-/// set by a clock that was wrong, and is due.
+/// is decided by [`move_look`], whichever node looked. No look is ever set twenty minutes ahead, or for a deposit two hours:
+/// one that lies farther was set by a clock that was wrong, and is due.
 pub(super) async fn due<C: Sql>(
     db: &mut C,
     gateway: &GatewayName,
@@ -19,7 +19,8 @@ pub(super) async fn due<C: Sql>(
 ) -> Result<Vec<AttemptRecord>, StoreError> {
     let sql = select_attempts!(
         "due",
-        "WHERE gateway = $1 AND (ask_at <= $2 OR ask_at > $2 + 1200000) ORDER BY ask_at LIMIT $3"
+        "WHERE gateway = $1 AND (ask_at <= $2 OR (ask_at > $2 + 1200000 \
+         AND (status <> 'awaiting_deposit' OR ask_at > $2 + 7200000))) ORDER BY ask_at LIMIT $3"
     );
     let doing = "looking for attempts to ask about";
     let values = values![gateway.as_str(), now, most];

@@ -56,8 +56,8 @@ pub(super) async fn end<D: Engine>(
     let doing = "applying webhooks";
     // All nodes lock the attempts in one order, so that none waits for another in a circle.
     let hinted = |index: &usize| match ends[*index].1 {
-        WebhookEnd::Hint(attempt) => attempt.0,
-        WebhookEnd::Parked(_) | WebhookEnd::Ignored => 0,
+        WebhookEnd::Hint(attempt) | WebhookEnd::Proven(attempt) => attempt.0,
+        WebhookEnd::Parked(_) | WebhookEnd::Ignored | WebhookEnd::Forged => 0,
     };
     let mut order: Vec<usize> = (0..ends.len()).collect();
     order.sort_by_key(hinted);
@@ -77,16 +77,18 @@ async fn end_one<C: Sql>(
     now: EpochMs,
 ) -> Result<bool, StoreError> {
     let (state, next_at, attempt) = match end {
-        WebhookEnd::Hint(attempt) => ("applied", None, Some(attempt)),
+        WebhookEnd::Hint(attempt) | WebhookEnd::Proven(attempt) => ("applied", None, Some(attempt)),
         WebhookEnd::Parked(until) => ("parked", Some(until), None),
         WebhookEnd::Ignored => ("ignored", None, None),
+        WebhookEnd::Forged => ("forged", None, None),
     };
     let sql = "-- end_webhook\nUPDATE webhooks SET state = $2, next_at = $3, attempt_id = $4, tries = tries + 1 \
                WHERE id = $1 AND next_at IS NOT NULL";
     let values = values![webhook, state, next_at, attempt.map(|id| id.0)];
     let ended = db.execute("applying a webhook", sql, values).await?;
+    let pause = !matches!(end, WebhookEnd::Proven(_));
     match attempt {
-        Some(attempt) if ended == 1 => hint_in(db, attempt, now, true).await,
+        Some(attempt) if ended == 1 => hint_in(db, attempt, now, pause).await,
         Some(_) | None => Ok(false),
     }
 }

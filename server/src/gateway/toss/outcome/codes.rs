@@ -273,8 +273,35 @@ pub(super) fn decline_of(code: &str) -> Decline {
 }
 
 #[cfg(test)]
+#[path = "../../../../tests/toss/rows.rs"]
+mod rows;
+
+#[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    /// The pairs of a table.
+    fn pairs<Class>(table: &[Group<Class>]) -> BTreeSet<(u16, &'static str)> {
+        let groups = table.iter();
+        groups
+            .flat_map(|(status, _, codes)| codes.iter().map(move |code| (*status, *code)))
+            .collect()
+    }
+
+    /// The rows that the tests over TCP try, but those of 429: no code of it is documented, so the table lists none.
+    fn tested<Class>(rows: &[(u16, &'static str, Class)]) -> BTreeSet<(u16, &'static str)> {
+        let listed = rows.iter().filter(|(status, ..)| *status != 429);
+        listed.map(|(status, code, _)| (*status, *code)).collect()
+    }
+
+    #[test]
+    fn the_rows_that_are_tested_over_tcp_are_the_rows_of_the_tables() {
+        assert_eq!(pairs(CONFIRM), tested(rows::CONFIRM));
+        assert_eq!(pairs(CANCEL), tested(rows::CANCEL));
+        assert_eq!((pairs(CONFIRM).len(), pairs(CANCEL).len()), (60, 35));
+    }
 
     #[test]
     fn no_code_is_listed_twice_in_a_table() {
