@@ -24,7 +24,8 @@ async fn page(shop: &Shop, order: &Order, path: &str, language: &str) -> String 
         .get(path)
         .header("cookie", &order.cookie)
         .header("accept-language", language);
-    request.send().await.unwrap().text().await.unwrap()
+    let answer = request.send().await.expect("an answer");
+    answer.text().await.expect("a whole answer")
 }
 
 fn forged(result: &str) -> String {

@@ -17,15 +17,15 @@ async fn page(shop: &Shop, order: Option<&Order>, path: &str) -> (u16, String, S
     if let Some(order) = order {
         request = request.header("cookie", &order.cookie);
     }
-    let answer = request.send().await.unwrap();
+    let answer = request.send().await.expect("an answer");
     let policy = answer.headers()["content-security-policy"]
         .to_str()
-        .unwrap();
+        .expect("a policy in ASCII");
     let policy = policy.to_owned();
     (
         answer.status().as_u16(),
         policy,
-        answer.text().await.unwrap(),
+        answer.text().await.expect("a whole answer"),
     )
 }
 
@@ -91,7 +91,7 @@ async fn a_payment_that_was_begun_is_not_opened_again() {
         .unwrap();
     let url = format!("{}/checkout/{}/pay/{reference}", shop.url, order.id);
     let request = client.get(url).header("cookie", &order.cookie);
-    let answer = request.send().await.unwrap();
+    let answer = request.send().await.expect("an answer");
     assert_eq!(answer.status(), 303);
     assert_eq!(
         answer.headers()["location"],

@@ -220,7 +220,14 @@ impl Scripted {
             if text.is_empty() {
                 return Act::Close;
             }
-            Act::Answer(text.clone())
+            // What says that it closes does.
+            let closes = text.contains("\r\nconnection: close\r\n");
+            let act = if closes {
+                Act::AnswerAndClose
+            } else {
+                Act::Answer
+            };
+            act(text.clone())
         })
         .await;
         let kakaopay = kakaopay(&peer.url, PATIENT);
