@@ -9,6 +9,8 @@ mod faults;
 mod idempotency;
 mod kakao;
 mod kakaopay;
+mod kakaopay_cancel;
+mod kakaopay_control;
 mod kakaopay_faults;
 mod kakaopay_readings;
 mod kakaopay_window;

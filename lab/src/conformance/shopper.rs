@@ -118,3 +118,17 @@ impl Shopper {
         seen.map(|(id, saw)| (id.as_str(), saw.as_str()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Recorded;
+
+    #[test]
+    fn the_recording_in_the_readme_can_be_read() {
+        let readme = include_str!("../../README.md");
+        let block = readme.split("```json\n").nth(1).expect("a block");
+        let text = block.split("```").next().expect("its end");
+        let recorded: Recorded = serde_json::from_str(text).expect("a recording");
+        assert_eq!((recorded.payments.len(), recorded.seen.len()), (1, 2));
+    }
+}
