@@ -22,11 +22,13 @@ pub enum Bug {
     NoDeadline,
     /// "Not found" counts at once.
     NotFoundIsFinal,
+    /// The sheet of a gateway without idempotency keys says that it knows them.
+    ResendWithoutKey,
 }
 
 impl Bug {
     /// Every planted bug.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::SkipClaim,
         Self::TimeoutIsFailed,
         Self::NewKeyOnResend,
@@ -35,5 +37,6 @@ impl Bug {
         Self::WebhookStoredTwice,
         Self::NoDeadline,
         Self::NotFoundIsFinal,
+        Self::ResendWithoutKey,
     ];
 }

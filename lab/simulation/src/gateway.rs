@@ -46,14 +46,16 @@ pub(crate) struct Port {
 
 impl Port {
     pub(crate) fn new(world: Arc<World>, life: Life) -> Self {
+        let keyless = world.plan.keyless;
+        let says_keys = !keyless || world.bug == Some(Bug::ResendWithoutKey);
         let capabilities = Capabilities {
-            idempotency: Some(payment::time::Millis::from_secs(14 * 86_400)),
-            inquiry_by_order: true,
+            idempotency: says_keys.then(|| payment::time::Millis::from_secs(14 * 86_400)),
+            inquiry_by_order: !keyless,
             opens_by_call: false,
             confirm_window: world.plan.times.confirm_window,
             partial_cancel: true,
             platform_timeout: None,
-            webhooks: &WEBHOOKS,
+            webhooks: if keyless { &[] } else { &WEBHOOKS },
             deposits: false,
         };
         Self {
@@ -257,6 +259,7 @@ impl Gateway for Port {
             "gateway",
             format_args!("node {} learns {key} is {known:?}", self.life.who().0),
         );
+        world.watch_heard(key.as_str());
         InquiryOutcome::Found(finding(known), told_with(listed))
     }
 
@@ -264,6 +267,7 @@ impl Gateway for Port {
         self.life.hold().await;
         self.life.may_die(Fault::CrashBeforeCall).await;
         let world = &self.world;
+        world.watch_cancel(call.payment_key.as_str());
         world.pause(1, 60).await;
         let stopped = lock(&world.nodes).bank_stopped;
         if stopped || world.strikes(Fault::CancelLost) {
@@ -296,7 +300,17 @@ impl Gateway for Port {
         }
         match gave {
             Gave::Now { amount, canceled } => {
-                CancelOutcome::Found(charge(amount, canceled), told_with(listed))
+                world.watch_heard(key);
+                let told = if world.plan.keyless {
+                    told(Some(200))
+                } else {
+                    told_with(listed)
+                };
+                CancelOutcome::Found(charge(amount, canceled), told)
+            }
+            // Without keys, the lock refuses a repeat of what was carried out, in no other words than a mistake.
+            Gave::AnotherBalance | Gave::Nothing if world.plan.keyless => {
+                CancelOutcome::Refused(told(Some(400)))
             }
             Gave::AnotherBalance => CancelOutcome::RetryWithNewKey(told(Some(400))),
             Gave::Nothing => CancelOutcome::Unknown(told(Some(400))),

@@ -12,7 +12,7 @@ use crate::world::{World, lock};
 
 /// Tells the shop that a payment changed. One that is very late is always told: nothing else would make it known.
 pub(crate) fn tell(world: &Arc<World>, key: &str, order_id: &str, late: bool) {
-    if !late && world.strikes(Fault::WebhookDropped) {
+    if world.plan.keyless || (!late && world.strikes(Fault::WebhookDropped)) {
         return;
     }
     let number = {

@@ -22,6 +22,8 @@ pub(crate) struct Plan {
     pub(crate) storm: Millis,
     /// Whether the gateway itself charges a payment only once; where it does not, only our idempotency key prevents it.
     pub(crate) charges_once: bool,
+    /// Whether the gateway knows no idempotency keys and sends no webhooks.
+    pub(crate) keyless: bool,
     /// What becomes of a charge that is learned after its attempt had ended.
     pub(crate) late: LateSuccess,
     /// Pieces of the scarce product.
@@ -52,6 +54,7 @@ impl Plan {
             shoppers: rng.random_range(1..=16),
             storm: Millis::from_secs(rng.random_range(20..=180)),
             charges_once: rng.random_bool(0.4),
+            keyless: false,
             late: if rng.random_bool(0.3) {
                 LateSuccess::Revive
             } else {
@@ -64,6 +67,18 @@ impl Plan {
 
     pub(crate) fn rate(&self, fault: Fault) -> f64 {
         self.rates[fault as usize]
+    }
+
+    /// The plan of a seed: every fourth has a gateway without keys and webhooks, so that nothing may be sent again unasked.
+    pub(crate) fn of_seed(self, seed: u64) -> Self {
+        if seed % 4 != 3 {
+            return self;
+        }
+        // What is booked after every promise and told by no webhook, nobody could ever know of.
+        Self {
+            keyless: true,
+            ..self.without(Fault::VeryLateBooking)
+        }
     }
 
     /// A plan of one node that has its database for itself, with a single piece of what is scarce.

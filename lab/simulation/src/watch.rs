@@ -26,6 +26,8 @@ pub(crate) struct Watch {
     sent_by: BTreeMap<String, ((usize, u32), u32)>,
     /// Per payment key: the only tab that asked for its confirm; none where another did, or a copy is on its way.
     asked_by: BTreeMap<String, Option<u64>>,
+    /// The payment keys of which a cancel was sent, and nothing was heard since.
+    unheard_cancels: BTreeSet<String>,
     /// The tabs that offer to pay now.
     offering: BTreeSet<u64>,
     pub(crate) confirms: u64,
@@ -93,6 +95,19 @@ impl World {
         watch.in_flight.insert(call, (node, life, now));
         self.check_cap(&mut watch, now);
         call
+    }
+
+    /// A node is about to call the gateway with a cancel. Without keys, it must have heard what became of the last one.
+    pub(crate) fn watch_cancel(&self, key: &str) {
+        let new = lock(&self.watch).unheard_cancels.insert(key.to_owned());
+        if self.plan.keyless && !new {
+            self.wrong(format_args!("a cancel of {key} was sent again unasked"));
+        }
+    }
+
+    /// A node heard what the gateway holds of a payment.
+    pub(crate) fn watch_heard(&self, key: &str) {
+        lock(&self.watch).unheard_cancels.remove(key);
     }
 
     /// Calls of a dead process count while the gateway may work on them, but only among nodes that share a cap.

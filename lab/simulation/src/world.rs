@@ -56,7 +56,7 @@ impl World {
         let plan = without
             .iter()
             .fold(Plan::draw(&mut rng), |plan, fault| plan.without(*fault));
-        Self::of(plan, rng, bug, trace)
+        Self::of(plan.of_seed(seed), rng, bug, trace)
     }
 
     /// A world of one node in which nothing goes wrong, with a single piece of what is scarce.

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
+use payment::id::PaymentKey;
 use payment::reach::{Lost, NotSent};
 use payment::time::Millis;
 use serde_json::json;
@@ -13,7 +14,7 @@ use tokio::net::TcpListener;
 use crate::bench::{
     PATIENT, approved, cancel, confirm, error, json_answer, kakaopay, names, window,
 };
-use crate::peer::{answer, answer_once, peer, request, reset, say};
+use crate::peer::{Act, Peer, answer, answer_once, peer, request, reset, say};
 
 /// For calls that must run into their limit.
 const SHORT: Millis = Millis::new(300);
@@ -129,6 +130,30 @@ async fn a_connection_that_dies_in_its_second_use_may_have_been_sent_and_is_not_
     // Nobody listens any more, so this can only be the same connection.
     assert_lost(shop.confirm(&confirm()).await, Lost::Reset);
     acting.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_request_whose_connection_was_closed_meanwhile_comes_at_most_once() {
+    let gateway = Peer::serve(|_, count| match count {
+        0 => Act::AnswerAndClose(json_answer(400, &error(-797))),
+        _ => Act::Close,
+    })
+    .await;
+    let shop = kakaopay(&gateway.url, PATIENT);
+    for n in 0..30 {
+        let mut call = confirm();
+        call.payment_key = PaymentKey::parse(&format!("token-{n}-")).unwrap();
+        let outcome = shop.confirm(&call).await;
+        let token = format!("\"token-{n}-\"");
+        let requests = gateway.requests();
+        let came = requests.iter().filter(|seen| seen.contains(&token)).count();
+        match outcome {
+            ConfirmOutcome::Found(..) => assert_eq!(came, 1),
+            ConfirmOutcome::NotSent(_) => assert_eq!(came, 0),
+            ConfirmOutcome::Lost(..) => assert!(came <= 1, "it came {came} times"),
+            other @ ConfirmOutcome::Refused(_) => panic!("{other:?}"),
+        }
+    }
 }
 
 #[tokio::test]

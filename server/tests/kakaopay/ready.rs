@@ -42,7 +42,7 @@ async fn a_ready_opens_a_window_for_each_kind_of_device_and_names_the_payment() 
         "cancel_url": "https://shop.example/closed", "fail_url": "https://shop.example/fail",
     });
     assert_eq!(shop.last_body(), sent);
-    assert_eq!(shop.kakaopay.window_origins(), std::slice::from_ref(&base));
+    assert_eq!(shop.kakaopay.window_origins().concat(), base);
     let head = shop.peer.requests().pop().unwrap();
     assert!(
         head.starts_with("POST /online/v1/payment/ready HTTP/1.1\r\n"),
