@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 use crate::app::{App, Line, Working};
 use crate::changes::OrderCache;
 use crate::clock::Clock;
-use crate::config::{Config, GatewaySettings, Switch};
+use crate::config::{Config, GatewaySettings, Switch, Wire};
 use crate::gateway::Gateway;
 use crate::gateway::toss::{Toss, TossConfig};
 use crate::http::guard::RateLimits;
@@ -159,7 +159,7 @@ pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result
         .map(|gateway| line(gateway, &config, clock))
         .collect::<anyhow::Result<Vec<_>>>()?;
     Ok(Arc::new(App {
-        lanes: Lanes::new(lanes, config.times.cap),
+        lanes: Lanes::new(lanes, config.caps()),
         pressure: Pressure::default(),
         rate_limits: RateLimits::default(),
         cache: OrderCache::default(),
@@ -181,26 +181,33 @@ pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result
 }
 
 fn line(settings: &GatewaySettings, config: &Config, clock: Clock) -> anyhow::Result<Arc<Line>> {
-    let gateway = gateway(settings, config)?;
+    let gateway = gateway(settings)?;
     metrics::register(&settings.name);
-    Ok(Arc::new(Line::new(gateway, config, clock)))
+    Ok(Arc::new(Line::new(gateway, settings.times, config, clock)))
 }
 
 /// A gateway's adapter; it calls nobody yet.
 ///
 /// # Errors
 /// When its settings cannot be used.
-pub fn gateway(settings: &GatewaySettings, config: &Config) -> anyhow::Result<Arc<dyn Gateway>> {
+pub fn gateway(settings: &GatewaySettings) -> anyhow::Result<Arc<dyn Gateway>> {
+    match settings.wire {
+        Wire::Toss => toss(settings),
+        Wire::KakaoPay => anyhow::bail!("KakaoPay's wire is not spoken yet"),
+    }
+}
+
+fn toss(settings: &GatewaySettings) -> anyhow::Result<Arc<dyn Gateway>> {
     let toss = Toss::new(TossConfig {
         name: settings.name.clone(),
         base_url: settings.base_url.clone(),
         window_url: settings.window_url.clone(),
         client_key: settings.client_key.clone(),
         secret_key: settings.secret_key.clone(),
-        pg_timeout: config.times.pg_timeout,
-        connect_timeout: config.times.pg_connect_timeout,
+        pg_timeout: settings.times.pg_timeout,
+        connect_timeout: settings.times.pg_connect_timeout,
         inquiry_timeout: TossConfig::INQUIRY_TIMEOUT,
-        confirm_window: config.times.confirm_window,
+        confirm_window: settings.times.confirm_window,
     })
     .with_context(|| format!("setting up the gateway {}", settings.name))?;
     Ok(Arc::new(toss))

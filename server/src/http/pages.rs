@@ -246,10 +246,19 @@ fn order_page(
         .rev()
         .find(|record| record.attempt.status.is_open());
     let now = app.clock.epoch();
-    let line = open
-        .or(order.attempts.last())
+    // A page that is about to confirm takes the times of the gateway of what it confirms.
+    let named = returned
+        .as_ref()
+        .filter(|named| open.is_none() && named.ready)
+        .and_then(|named| {
+            let attempts = order.attempts.iter();
+            attempts
+                .clone()
+                .find(|record| record.reference == named.reference)
+        });
+    let times = named
         .and_then(|record| app.line(&record.gateway))
-        .or(app.lines.first());
+        .map_or_else(|| app.page_times(order), |line| line.times.page);
     let mut timeline = vec![Moment {
         at: time_of_day(order.created_at),
         what: MomentKind::Ordered,
@@ -282,7 +291,7 @@ fn order_page(
         created: korean_time(order.created_at, lang),
         state: app.order_state(order),
         confirming_for: open.map(|record| now.since(record.claimed_at.unwrap_or(now))),
-        times: line.map_or(payment::time::PageTimes::DEFAULT, |line| line.times.page),
+        times,
         timeline,
         returned,
         gateway_truth,
