@@ -5,7 +5,7 @@ use app::seed::{Notice, Returned, Screen, Seed, stage_name};
 use app::text::Lang;
 use leptos::prelude::*;
 use payment::attempt::AttemptStatus;
-use payment::id::{AttemptReference, GatewayOrderId, OrderId, PaymentKey};
+use payment::id::{AttemptReference, GatewayName, GatewayOrderId, OrderId, PaymentKey};
 use payment::money::Won;
 use payment::order::OrderStatus;
 use payment::reach::{NotSent, Reach, Reason};
@@ -62,6 +62,8 @@ fn seed(lang: Lang, state: OrderState) -> Seed {
         confirm: None,
         start: false,
         notice: None,
+        methods: vec![GatewayName::parse("toss").expect("a valid value")],
+        left: None,
     }
 }
 

@@ -52,6 +52,14 @@ pub enum ConfigError {
     /// Two times contradict each other.
     #[error("the times contradict each other: {0}")]
     Times(#[from] TimesError),
+    /// Two times of one gateway contradict each other.
+    #[error("the times of {gateway} contradict each other: {source}")]
+    TimesOf {
+        /// Which.
+        gateway: &'static str,
+        /// How.
+        source: TimesError,
+    },
     /// A setting's value is not one.
     #[error("{name}: {why}")]
     Bad {

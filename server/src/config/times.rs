@@ -78,7 +78,13 @@ pub(super) fn kakaopay(given: &Settings) -> Result<Times, ConfigError> {
         confirm_window: given.kakaopay_pg_confirm_window_ms,
         authentication_window: None,
     };
-    in_force(&KAKAOPAY, &set, given)
+    in_force(&KAKAOPAY, &set, given).map_err(|error| match error {
+        ConfigError::Times(source) => ConfigError::TimesOf {
+            gateway: "kakaopay",
+            source,
+        },
+        other => other,
+    })
 }
 
 fn in_force(shipped: &Times, set: &Overrides<'_>, given: &Settings) -> Result<Times, ConfigError> {

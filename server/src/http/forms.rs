@@ -89,6 +89,15 @@ async fn pay(
     };
     Ok(match open_window(&web.app, opening).await {
         Ok((_, window)) => Redirect::to(&address_of(window, &headers)).into_response(),
+        // No send was made: the code's own words are for those.
+        Err(refusal)
+            if matches!(
+                refusal.code(),
+                ProblemCode::PgUnreachable | ProblemCode::PgRefused
+            ) =>
+        {
+            Redirect::to(&format!("{here}?notice=window_not_opened")).into_response()
+        }
         Err(refusal) => page_with(&refusal, &here),
     })
 }

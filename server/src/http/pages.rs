@@ -229,6 +229,7 @@ fn returned(order: &OrderRecord, reference: &AttemptReference) -> Option<Returne
         reference: record.reference.clone(),
         gateway_order_id: record.gateway_order_id.clone(),
         ready: record.attempt.status == AttemptStatus::Ready,
+        by_call: record.window.is_some(),
     })
 }
 
@@ -292,6 +293,11 @@ fn order_page(
         state: app.order_state(order),
         confirming_for: open.map(|record| now.since(record.claimed_at.unwrap_or(now))),
         times,
+        methods: app
+            .lines
+            .iter()
+            .map(|line| line.gateway.name().clone())
+            .collect(),
         timeline,
         returned,
         gateway_truth,
