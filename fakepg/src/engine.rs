@@ -5,31 +5,34 @@
 
 mod books;
 mod call;
+pub(crate) mod kakaopay;
 mod outbox;
 mod plan;
 #[cfg(test)]
 mod tests;
 pub(crate) mod toss;
+mod wires;
 mod work;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use bytes::Bytes;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use crate::idempotency::Idempotency;
-use crate::ledger::{CallCounts, Ledger, OrderCounts, PerOperation};
+use crate::ledger::{CallCounts, Ledger, OrderCounts, PerGateway, PerOperation};
 use crate::scenario::Scenario;
 use books::Books;
 pub use call::{Answer, Call, Gateway, NewPayment, Operation, Target};
+pub use kakaopay::{KakaoPayCall, Merchant, PageStep};
 use outbox::Outbox;
 pub use outbox::Webhook;
 use plan::Throws;
 use work::{Stage, Work};
 
 /// Names one call while it is being worked on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(u64);
 
 /// What the driver does next with a call.
@@ -55,19 +58,23 @@ pub enum Next {
 #[derive(Debug)]
 pub struct Engine {
     secret_key: String,
+    merchant: Merchant,
     scenario: Scenario,
     dice: ChaCha8Rng,
     webhook_dice: ChaCha8Rng,
     books: Books,
+    kakaopay: kakaopay::book::Book,
     idempotency: Idempotency,
     outbox: Outbox,
     work: HashMap<CallId, Work>,
+    /// Work that goes on though its call was answered, by the time when it goes on.
+    behind: BTreeSet<(u64, CallId)>,
     /// Calls not answered yet, held ones included.
-    in_flight: PerOperation<u64>,
+    in_flight: PerGateway<PerOperation<u64>>,
     /// Calls whose work began.
-    working: PerOperation<u64>,
+    working: PerGateway<PerOperation<u64>>,
     /// The second, and the calls in it.
-    rate: PerOperation<(u64, u64)>,
+    rate: PerGateway<PerOperation<(u64, u64)>>,
     calls: u64,
 }
 
@@ -77,18 +84,28 @@ impl Engine {
         let (dice, webhook_dice) = seeded(seed);
         Self {
             secret_key: secret_key.to_owned(),
+            merchant: Merchant::default(),
             scenario: Scenario::default(),
             dice,
             webhook_dice,
             books: Books::new(seed, now_ms),
+            kakaopay: kakaopay::book::Book::new(seed, now_ms),
             idempotency: Idempotency::default(),
             outbox: Outbox::default(),
             work: HashMap::new(),
-            in_flight: PerOperation::default(),
-            working: PerOperation::default(),
-            rate: PerOperation::default(),
+            behind: BTreeSet::new(),
+            in_flight: PerGateway::default(),
+            working: PerGateway::default(),
+            rate: PerGateway::default(),
             calls: 0,
         }
+    }
+
+    /// The same gateway with another merchant of KakaoPay.
+    #[must_use]
+    pub fn with_kakaopay(mut self, merchant: Merchant) -> Self {
+        self.merchant = merchant;
+        self
     }
 
     /// The scenario in force.
@@ -106,12 +123,15 @@ impl Engine {
 
     /// The ledger as it stands.
     pub fn ledger(&self) -> Ledger {
-        self.books.snapshot()
+        let mut ledger = self.books.snapshot();
+        ledger.calls = ledger.total_calls();
+        self.kakaopay.write_to(&mut ledger);
+        ledger
     }
 
     /// How calls ended so far, without the rest of the ledger, which grows with every order.
     pub fn calls(&self) -> PerOperation<CallCounts> {
-        self.books.ledger.calls
+        self.books.ledger.total_calls()
     }
 
     /// What happened to one order.
@@ -127,13 +147,11 @@ impl Engine {
     /// Starts the counting anew; payments, keys and calls in flight stay.
     pub fn reset_ledger(&mut self) {
         self.books.reset_ledger();
-        for (operation, count) in [
-            (Operation::Confirm, self.in_flight.confirm),
-            (Operation::Get, self.in_flight.get),
-            (Operation::Cancel, self.in_flight.cancel),
-            (Operation::Window, self.in_flight.window),
-        ] {
-            self.books.ledger.in_flight(operation, count);
+        self.kakaopay.reset();
+        for gateway in Gateway::ALL {
+            for operation in Operation::ALL {
+                self.note_in_flight(gateway, operation);
+            }
         }
     }
 
@@ -142,25 +160,36 @@ impl Engine {
         self.books.authenticate(gateway, new, now_ms)
     }
 
+    /// Makes an authenticated payment of the latest `ready` of an order at KakaoPay, and gives its
+    /// `pg_token`; the error says what is missing.
+    pub fn authenticate_ready(
+        &mut self,
+        order: &str,
+        amount: u64,
+        now: u64,
+    ) -> Result<String, String> {
+        self.expire(now);
+        kakaopay::authenticate(&mut self.kakaopay, order, amount)
+    }
+
+    /// Lets KakaoPay's `order` show any status for an order's latest payment, or the truth again;
+    /// false when there is no such payment.
+    pub fn show_status(&mut self, order: &str, status: Option<String>) -> bool {
+        kakaopay::show(&mut self.kakaopay, order, status)
+    }
+
     /// Takes in a call. While the scenario is not `up` it is reset and counted nowhere.
     pub fn receive(&mut self, call: Call, now_ms: u64) -> (CallId, Next) {
         self.calls += 1;
         let id = CallId(self.calls);
-        if !self.scenario.up {
+        if self.scenario.is_down(call.gateway) {
             return (id, Next::Reset);
         }
         let operation = call.operation();
-        self.books.expire(self.scenario.confirm_window_ms, now_ms);
-        self.books.ledger.received(operation);
-        let mut confirming = None;
-        if operation == Operation::Confirm {
-            let names = toss::confirm_names(&call.body);
-            let (order, key) = (names.order_id.as_deref(), call.idempotency_key.as_deref());
-            self.books.ledger.confirm_received(order, key, now_ms);
-            confirming = names
-                .payment_key
-                .filter(|key| self.books.confirm_began(key));
-        }
+        self.expire(now_ms);
+        self.books.ledger.received(call.gateway, operation);
+        let confirming = self.began(&call, now_ms);
+        let patience_ms = self.patience_ms(&call);
         let work = Work {
             call,
             operation,
@@ -168,6 +197,8 @@ impl Engine {
             stage: Stage::Arrived,
             identity: None,
             confirming,
+            gives_up_ms: patience_ms.map(|millis| now_ms.saturating_add(millis)),
+            answered: false,
             in_flight: false,
             working: false,
         };
@@ -202,15 +233,22 @@ impl Engine {
 
     /// Expires what is due and gives the webhooks to send now.
     pub fn tick(&mut self, now_ms: u64) -> Vec<Webhook> {
-        self.books.expire(self.scenario.confirm_window_ms, now_ms);
+        self.expire(now_ms);
+        self.go_on_behind(now_ms);
         self.tell_changes(now_ms);
         self.outbox.due(now_ms)
     }
 
     /// When `tick` has something to do next.
     pub fn next_due(&self) -> Option<u64> {
-        let expiry = self.books.next_expiry(self.scenario.confirm_window_ms);
-        [expiry, self.outbox.next_due()].into_iter().flatten().min()
+        let life = |gateway| self.scenario.confirm_window_ms(gateway);
+        let expiry = self.books.next_expiry(life(Gateway::Toss));
+        let kakaopay = self.kakaopay.next_expiry(life(Gateway::KakaoPay));
+        let behind = self.behind.first().map(|(at_ms, _)| *at_ms);
+        [expiry, kakaopay, behind, self.outbox.next_due()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// A try of a webhook ended.

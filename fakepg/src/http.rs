@@ -1,6 +1,7 @@
 //! The HTTP side: which path leads to which handler, and how an answer is written.
 
 mod control;
+mod kakaopay;
 mod toss;
 mod window;
 mod work;
@@ -22,6 +23,7 @@ use crate::serve::Shared;
 pub(crate) fn everything(shared: &Arc<Shared>) -> Router {
     Router::new()
         .merge(toss::router())
+        .merge(kakaopay::router())
         .merge(window::router())
         .merge(control::router())
         .with_state(Arc::clone(shared))

@@ -1,10 +1,10 @@
 //! The truth: what the gateway received and booked, whether or not a caller ever heard of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Operation;
+use crate::engine::{Gateway, Operation};
 
 /// Width of an arrival bin.
 const BIN_MS: u64 = 10;
@@ -26,12 +26,50 @@ pub struct Ledger {
     /// Where each payment touched since the last reset stands.
     #[serde(default)]
     pub payments: BTreeMap<String, PaymentEntry>,
+    /// The counts above for each gateway alone.
+    #[serde(default)]
+    pub gateways: PerGateway<GatewayCounts>,
+}
+
+/// One value for each gateway.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", default)]
+pub struct PerGateway<T> {
+    /// Toss Payments.
+    pub toss: T,
+    /// KakaoPay.
+    pub kakaopay: T,
+}
+
+impl<T> PerGateway<T> {
+    /// The value of one gateway.
+    pub fn of(&mut self, gateway: Gateway) -> &mut T {
+        match gateway {
+            Gateway::Toss => &mut self.toss,
+            Gateway::KakaoPay => &mut self.kakaopay,
+        }
+    }
+}
+
+/// What is counted for one gateway.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GatewayCounts {
+    /// Counts per operation.
+    pub calls: PerOperation<CallCounts>,
+    /// Most calls being worked on at once.
+    pub peak_in_flight: PerOperation<u64>,
+    /// Names in bodies which no field has; only KakaoPay's calls are read so closely.
+    pub unknown_fields: BTreeSet<String>,
 }
 
 /// One value for each operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PerOperation<T> {
+    /// Calls that open a payment.
+    #[serde(default)]
+    pub ready: T,
     /// Confirms.
     pub confirm: T,
     /// Inquiries.
@@ -46,6 +84,7 @@ impl<T> PerOperation<T> {
     /// The value of one operation.
     pub fn of(&mut self, operation: Operation) -> &mut T {
         match operation {
+            Operation::Ready => &mut self.ready,
             Operation::Confirm => &mut self.confirm,
             Operation::Get => &mut self.get,
             Operation::Cancel => &mut self.cancel,
@@ -76,6 +115,20 @@ pub struct CallCounts {
     pub failed: u64,
     /// Given up unbooked since the caller hung up.
     pub dropped: u64,
+}
+
+impl CallCounts {
+    fn add(&mut self, other: Self) {
+        self.received += other.received;
+        self.approved += other.approved;
+        self.declined += other.declined;
+        self.replayed += other.replayed;
+        self.in_progress += other.in_progress;
+        self.limited += other.limited;
+        self.lost += other.lost;
+        self.failed += other.failed;
+        self.dropped += other.dropped;
+    }
 }
 
 /// Confirms received in one bin.
@@ -130,8 +183,31 @@ pub struct PaymentEntry {
 
 impl Ledger {
     /// Counts a received call.
-    pub(crate) fn received(&mut self, operation: Operation) {
-        self.calls.of(operation).received += 1;
+    pub(crate) fn received(&mut self, gateway: Gateway, operation: Operation) {
+        self.counts(gateway, operation).received += 1;
+    }
+
+    /// The counts of one operation at one gateway.
+    pub(crate) fn counts(&mut self, gateway: Gateway, operation: Operation) -> &mut CallCounts {
+        self.gateways.of(gateway).calls.of(operation)
+    }
+
+    /// The counts of all gateways together.
+    pub(crate) fn total_calls(&self) -> PerOperation<CallCounts> {
+        let mut total = PerOperation::<CallCounts>::default();
+        let mut gateways = self.gateways.clone();
+        for gateway in Gateway::ALL {
+            for operation in Operation::ALL {
+                let counts = *gateways.of(gateway).calls.of(operation);
+                total.of(operation).add(counts);
+            }
+        }
+        total
+    }
+
+    /// Notes a name that no field has.
+    pub(crate) fn unknown_field(&mut self, gateway: Gateway, name: String) {
+        self.gateways.of(gateway).unknown_fields.insert(name);
     }
 
     /// Counts a received confirm by time, order and key.
@@ -166,10 +242,18 @@ impl Ledger {
         entry.canceled_won += won;
     }
 
-    /// Notes how many calls are being worked on.
-    pub(crate) fn in_flight(&mut self, operation: Operation, count: u64) {
-        let peak = self.peak_in_flight.of(operation);
-        *peak = (*peak).max(count);
+    /// Notes how many calls are being worked on, at one gateway and at all together.
+    pub(crate) fn in_flight(
+        &mut self,
+        gateway: Gateway,
+        operation: Operation,
+        here: u64,
+        everywhere: u64,
+    ) {
+        let of_gateway = &mut self.gateways.of(gateway).peak_in_flight;
+        let (own, all) = (of_gateway.of(operation), self.peak_in_flight.of(operation));
+        *own = (*own).max(here);
+        *all = (*all).max(everywhere);
     }
 
     fn order(&mut self, order: &str) -> &mut OrderCounts {

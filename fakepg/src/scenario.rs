@@ -1,12 +1,17 @@
 //! How the gateway behaves: every switch of `PUT /_control/scenario`, strict about names.
 
+mod kakaopay;
 mod values;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::engine::Operation;
+use crate::engine::kakaopay::codes::Code;
 use crate::engine::toss::codes;
+use crate::engine::{Gateway, Operation};
+pub use kakaopay::{
+    DeclineLeaves, ExpiredOrder, HttpStatus, KakaoPaySwitches, PgToken, ReturnQuery, Shown, Zone,
+};
 pub use values::{Delay, Ratio, When};
 
 /// The whole scenario; the default is a healthy gateway.
@@ -15,6 +20,8 @@ pub use values::{Delay, Ratio, When};
 pub struct Scenario {
     /// Calls which the faults below apply to.
     pub operations: Vec<Operation>,
+    /// Gateways which the faults below, `up` included, apply to.
+    pub gateways: Vec<Gateway>,
     /// False: every wire connection is reset before anything is read or booked.
     pub up: bool,
     /// True: calls are accepted and answered only once this is lifted.
@@ -60,15 +67,19 @@ pub struct Scenario {
     pub not_found_for_ms: u64,
     /// What an inquiry about a payment that is not confirmed says.
     pub unconfirmed: Unconfirmed,
-    /// Time from authentication to the latest confirm.
-    pub confirm_window_ms: u64,
-    /// Code of the answer to a confirm whose amount or order differs from the authenticated one.
-    #[serde(deserialize_with = "listed_code")]
+    /// Time to the latest confirm: at Toss from the authentication, at KakaoPay from the opening.
+    /// When absent, each gateway's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirm_window_ms: Option<u64>,
+    /// Code of Toss's answer to a confirm whose amount or order differs from the authenticated one.
+    #[serde(deserialize_with = "toss_code")]
     pub mismatch_code: String,
     /// True: another payment of an order that is already charged is charged too.
     pub allow_duplicate_order: bool,
     /// How webhooks are sent.
     pub webhooks: Webhooks,
+    /// Which reading of what is not known about KakaoPay is in force.
+    pub kakaopay: KakaoPaySwitches,
     /// Seeds the randomness anew when given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -78,6 +89,7 @@ impl Default for Scenario {
     fn default() -> Self {
         Self {
             operations: vec![Operation::Confirm],
+            gateways: Gateway::ALL.to_vec(),
             up: true,
             stop: false,
             delay_ms: Delay::default(),
@@ -96,25 +108,55 @@ impl Default for Scenario {
             drip_ms: 5_000,
             not_found_for_ms: 0,
             unconfirmed: Unconfirmed::Payment,
-            // Toss: 10 minutes from authentication to confirm.
-            confirm_window_ms: 600_000,
+            confirm_window_ms: None,
             mismatch_code: "INVALID_REQUEST".to_owned(),
             allow_duplicate_order: false,
             webhooks: Webhooks::default(),
+            kakaopay: KakaoPaySwitches::default(),
             seed: None,
         }
     }
 }
 
 impl Scenario {
-    /// Reads a scenario from JSON; the error names the field and what was expected.
+    /// Reads a scenario from JSON; the error names the field, what was expected, line and column.
     pub fn from_json(text: &[u8]) -> Result<Self, String> {
-        serde_json::from_slice(text).map_err(|error| error.to_string())
+        let mut reader = serde_json::Deserializer::from_slice(text);
+        let read: Self = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+            let (path, inner) = (error.path().to_string(), error.inner());
+            match path.as_str() {
+                "." => inner.to_string(),
+                path => format!("{path}: {inner}"),
+            }
+        })?;
+        reader.end().map_err(|error| error.to_string())?;
+        Ok(read)
     }
 
-    /// Whether the faults apply to this operation.
-    pub fn strikes(&self, operation: Operation) -> bool {
-        self.operations.contains(&operation)
+    /// Whether the faults apply to this operation of this gateway.
+    pub fn strikes(&self, gateway: Gateway, operation: Operation) -> bool {
+        self.gateways.contains(&gateway) && self.operations.contains(&operation)
+    }
+
+    /// Whether a gateway's wire is down.
+    pub fn is_down(&self, gateway: Gateway) -> bool {
+        !self.up && self.gateways.contains(&gateway)
+    }
+
+    /// Whether every gateway's wire is down.
+    pub fn all_down(&self) -> bool {
+        Gateway::ALL
+            .into_iter()
+            .all(|gateway| self.is_down(gateway))
+    }
+
+    /// Time to the latest confirm: 10 minutes from the authentication at Toss, 15 minutes from the
+    /// opening at KakaoPay, if the scenario says nothing else.
+    pub fn confirm_window_ms(&self, gateway: Gateway) -> u64 {
+        self.confirm_window_ms.unwrap_or(match gateway {
+            Gateway::Toss => 600_000,
+            Gateway::KakaoPay => 900_000,
+        })
     }
 }
 
@@ -198,9 +240,14 @@ pub struct Decline {
     /// Share of the calls.
     #[serde(default)]
     pub ratio: Ratio,
-    /// A code of the gateway's tables, answered with its documented status.
-    #[serde(default = "default_decline", deserialize_with = "listed_code")]
-    pub code: String,
+    /// A code of a gateway's tables, answered with its documented status: strikes only where that
+    /// gateway has it. When absent, each gateway's own.
+    #[serde(
+        default,
+        deserialize_with = "listed_code",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub code: Option<String>,
 }
 
 /// Errors of the gateway.
@@ -285,19 +332,24 @@ impl Resend {
     }
 }
 
-fn default_decline() -> String {
-    "REJECT_CARD_PAYMENT".to_owned()
-}
-
 fn default_error_status() -> u16 {
     500
 }
 
-fn listed_code<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+fn listed_code<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let code = String::deserialize(deserializer)?;
+    if codes::status_of(&code).is_some() || code.parse::<Code>().is_ok() {
+        Ok(Some(code))
+    } else {
+        Err(D::Error::custom(format!("unknown gateway code `{code}`")))
+    }
+}
+
+fn toss_code<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let code = String::deserialize(deserializer)?;
     match codes::status_of(&code) {
         Some(_) => Ok(code),
-        None => Err(D::Error::custom(format!("unknown gateway code `{code}`"))),
+        None => Err(D::Error::custom(format!("unknown code `{code}` of Toss"))),
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::engine::{Engine, Gateway, NewPayment};
+use crate::engine::{Engine, Gateway, Merchant, NewPayment};
 use crate::ledger::Ledger;
 use crate::scenario::Scenario;
 use crate::webhooks;
@@ -31,6 +31,11 @@ pub struct Config {
     pub webhook_url: Option<String>,
     /// The merchant's secret key. Default `test_sk_fake`.
     pub secret_key: String,
+    /// The merchant at KakaoPay. Default `TC0ONETIME` with the key `DEV_fake`.
+    pub kakaopay: Merchant,
+    /// Where browsers reach the payment window, without a slash at its end; when absent, where the
+    /// call that opened a payment came to.
+    pub public_url: Option<String>,
     /// Seeds all randomness. Default 1.
     pub seed: u64,
     /// The scenario at the start. Default healthy.
@@ -44,6 +49,8 @@ impl Default for Config {
             control_addr: None,
             webhook_url: None,
             secret_key: "test_sk_fake".to_owned(),
+            kakaopay: Merchant::default(),
+            public_url: None,
             seed: 1,
             scenario: Scenario::default(),
         }
@@ -64,10 +71,13 @@ pub async fn spawn(config: Config) -> anyhow::Result<Handle> {
         .transpose()?;
 
     let clock = shared::Clock::start();
-    let mut engine = Engine::new(&config.secret_key, config.seed, clock.now_ms());
+    let mut engine =
+        Engine::new(&config.secret_key, config.seed, clock.now_ms()).with_kakaopay(config.kakaopay);
     engine.set_scenario(config.scenario.clone());
     let gate = Gate::new(addr, control.is_some());
-    let shared = Arc::new(Shared::new(engine, clock, gate, config.webhook_url));
+    let mut shared = Shared::new(engine, clock, gate, config.webhook_url);
+    shared.public_url = config.public_url;
+    let shared = Arc::new(shared);
     let client = webhooks::client()?;
     tokio::spawn(webhooks::pump(Arc::clone(&shared), client));
     shared.gate.start(&shared, listener).await;
@@ -132,6 +142,13 @@ impl Handle {
         };
         self.shared
             .engine(|engine, now_ms| engine.authenticate(Gateway::Toss, new, now_ms))
+    }
+
+    /// Makes an authenticated payment of the latest `ready` of an order at KakaoPay, as
+    /// `POST /_control/payments` with that gateway does, and gives its `pg_token`.
+    pub fn authenticate_ready(&self, order_id: &str, amount: u64) -> Result<String, String> {
+        self.shared
+            .engine(|engine, now_ms| engine.authenticate_ready(order_id, amount, now_ms))
     }
 
     /// The ledger as it stands, as `GET /_control/ledger` gives it.

@@ -4,20 +4,40 @@ use base64::Engine as _;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::kakaopay::KakaoPayCall;
+
 /// The wires spoken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Gateway {
     /// Toss Payments.
     #[default]
     Toss,
+    /// KakaoPay.
+    KakaoPay,
 }
 
 impl Gateway {
+    /// Every wire.
+    pub const ALL: [Self; 2] = [Self::Toss, Self::KakaoPay];
+
+    /// Whose wire a path belongs to; everything but KakaoPay's is Toss's.
+    pub fn of_path(path: &str) -> Self {
+        let kakaopay = ["/online/", "/window/kakaopay/"];
+        if kakaopay.iter().any(|start| path.starts_with(start)) {
+            Self::KakaoPay
+        } else {
+            Self::Toss
+        }
+    }
+
     /// The name used in paths and in the control API.
     pub fn name(self) -> &'static str {
         match self {
             Self::Toss => "toss",
+            Self::KakaoPay => "kakaopay",
         }
     }
 }
@@ -26,6 +46,8 @@ impl Gateway {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Operation {
+    /// KakaoPay's call that opens a payment.
+    Ready,
     /// The approval call.
     Confirm,
     /// An inquiry.
@@ -34,6 +56,17 @@ pub enum Operation {
     Cancel,
     /// A request of the hosted window.
     Window,
+}
+
+impl Operation {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [
+        Self::Ready,
+        Self::Confirm,
+        Self::Get,
+        Self::Cancel,
+        Self::Window,
+    ];
 }
 
 /// What a call asks for.
@@ -49,6 +82,8 @@ pub enum Target {
     Cancel(String),
     /// Show the window (none), or authenticate a payment in it.
     Window(Option<NewPayment>),
+    /// A call on KakaoPay's wire.
+    KakaoPay(KakaoPayCall),
 }
 
 /// A payment as the shopper authenticates it.
@@ -102,11 +137,12 @@ impl Call {
 
     /// Which operation it belongs to.
     pub fn operation(&self) -> Operation {
-        match self.target {
+        match &self.target {
             Target::Confirm => Operation::Confirm,
             Target::Payment(_) | Target::Order(_) => Operation::Get,
             Target::Cancel(_) => Operation::Cancel,
             Target::Window(_) => Operation::Window,
+            Target::KakaoPay(asked) => asked.operation(),
         }
     }
 }

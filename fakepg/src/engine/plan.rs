@@ -2,7 +2,7 @@
 
 use rand::Rng;
 
-use super::Operation;
+use super::{Gateway, Operation, wires};
 use crate::scenario::{BodyFault, Fault, Redirect, Scenario, When};
 
 /// The random draws of one call. Always the same number, in order of arrival, so that one switch
@@ -47,8 +47,13 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(scenario: &Scenario, operation: Operation, throws: &Throws) -> Self {
-        if !scenario.strikes(operation) {
+    pub(super) fn new(
+        scenario: &Scenario,
+        gateway: Gateway,
+        operation: Operation,
+        throws: &Throws,
+    ) -> Self {
+        if !scenario.strikes(gateway, operation) {
             return Self::default();
         }
         let loss = scenario.loss.filter(|loss| loss.ratio.hits(throws.loss));
@@ -77,7 +82,7 @@ impl Plan {
                 .saturating_add(tail.map_or(0, |tail| tail.delay_ms.draw(throws.tail_delay)))
                 .saturating_add(hang_ms(When::Before)),
             hold_ms: hang_ms(When::After),
-            decline: decline.map(|decline| decline.code.clone()),
+            decline: decline.and_then(|_| wires::decline(gateway, scenario)),
             error: error.cloned(),
             // The window's answer is a page of its own, with no JSON to spoil.
             body: scenario.body.filter(|_| operation != Operation::Window),

@@ -18,6 +18,9 @@ use codes::error;
 /// Added to a charge that is booked with a wrong amount.
 const WRONG_BY_WON: u64 = 1_000;
 
+/// What a decline without a code says.
+pub(super) const DECLINE: &str = "REJECT_CARD_PAYMENT";
+
 /// Toss refuses card payments below 100 won.
 const LEAST_WON: u64 = 100;
 
@@ -61,7 +64,7 @@ pub(super) fn confirm_names(body: &[u8]) -> ConfirmNames {
 /// Checks headers; gives the identity a POST with an idempotency key has, or the error's code.
 pub(super) fn admit(call: &Call, secret_key: &str) -> Result<Option<Identity>, String> {
     let (method, url) = match &call.target {
-        Target::Window(_) => return Ok(None),
+        Target::Window(_) | Target::KakaoPay(_) => return Ok(None),
         Target::Confirm => ("POST", "/v1/payments/confirm".to_owned()),
         Target::Cancel(key) => ("POST", format!("/v1/payments/{key}/cancel")),
         Target::Payment(_) | Target::Order(_) => ("GET", String::new()),
@@ -127,6 +130,7 @@ pub(super) fn perform(
             200,
             books.authenticate(call.gateway, new.clone(), now_ms),
         )),
+        Target::KakaoPay(_) => Err("NOT_FOUND".to_owned()),
     };
     done.unwrap_or_else(|code| error(&code))
 }

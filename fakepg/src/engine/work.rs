@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 
 use super::plan::{Plan, Throws};
-use super::{Answer, Call, CallId, Engine, Next, Operation, books, toss};
+use super::{Answer, Call, CallId, Engine, Gateway, Next, Operation, books, toss, wires};
 use crate::idempotency::{Identity, Known};
-use crate::ledger::CallCounts;
-use crate::scenario::{BodyFault, Fault, Switch, When};
+use crate::ledger::{CallCounts, PerGateway, PerOperation};
+use crate::scenario::{BodyFault, Switch, When};
 
 /// How far a call has come.
 #[derive(Debug)]
@@ -34,15 +34,23 @@ pub(super) struct Work {
     pub(super) identity: Option<Identity>,
     /// The payment that cannot expire while this call lasts.
     pub(super) confirming: Option<String>,
+    /// When the platform in front gives up on it.
+    pub(super) gives_up_ms: Option<u64>,
+    /// The platform answered in its place; the work behind goes on.
+    pub(super) answered: bool,
     pub(super) in_flight: bool,
     pub(super) working: bool,
 }
 
 impl Engine {
     pub(super) fn drive(&mut self, id: CallId, mut work: Work, now_ms: u64) -> Next {
-        let next = self.advance(&mut work, now_ms);
+        let mut next = self.advance(&mut work, now_ms);
         match next {
-            Next::Wait { .. } | Next::Hold => {
+            Next::Wait { until_ms } => {
+                next = self.patient(id, &mut work, until_ms, now_ms);
+                self.work.insert(id, work);
+            }
+            Next::Hold => {
                 self.work.insert(id, work);
             }
             Next::Answer(_) | Next::Reset | Next::Gone => self.close(&mut work),
@@ -51,9 +59,43 @@ impl Engine {
         next
     }
 
+    /// A call that has to wait does so until the platform in front of the gateway gives up on it:
+    /// then that answers, and the work goes on behind it.
+    fn patient(&mut self, id: CallId, work: &mut Work, until_ms: u64, now_ms: u64) -> Next {
+        match work.gives_up_ms {
+            _ if work.answered => {}
+            Some(gives_up_ms) if gives_up_ms <= now_ms => {
+                work.answered = true;
+                self.count(work).failed += 1;
+            }
+            Some(gives_up_ms) => {
+                let until_ms = until_ms.min(gives_up_ms);
+                return Next::Wait { until_ms };
+            }
+            None => return Next::Wait { until_ms },
+        }
+        self.behind.insert((until_ms, id));
+        Next::Answer(self.gave_up())
+    }
+
+    /// Goes on with work that is due and whose call was answered already.
+    pub(super) fn go_on_behind(&mut self, now_ms: u64) {
+        let due = |first: &(u64, CallId)| first.0 <= now_ms;
+        while self.behind.first().is_some_and(due) {
+            let Some((_, id)) = self.behind.pop_first() else {
+                return;
+            };
+            if let Some(work) = self.work.remove(&id) {
+                // Nobody is left to be told.
+                let _ = self.drive(id, work, now_ms);
+            }
+        }
+    }
+
     fn advance(&mut self, work: &mut Work, now_ms: u64) -> Next {
         loop {
-            if self.scenario.stop && self.scenario.strikes(work.operation) {
+            let strikes = self.scenario.strikes(work.call.gateway, work.operation);
+            if self.scenario.stop && strikes && !work.answered {
                 self.take_off(work);
                 return Next::Hold;
             }
@@ -86,7 +128,8 @@ impl Engine {
 
     /// Everything up to the start of the work: loss, headers, limits, idempotency.
     fn begin(&mut self, work: &mut Work, now_ms: u64) -> ControlFlow<Next, Stage> {
-        let plan = Plan::new(&self.scenario, work.operation, &work.throws);
+        let gateway = work.call.gateway;
+        let plan = Plan::new(&self.scenario, gateway, work.operation, &work.throws);
         if plan.loss == Some(When::Before) {
             self.count(work).lost += 1;
             return ControlFlow::Break(Next::Reset);
@@ -98,13 +141,12 @@ impl Engine {
                 &redirect.location,
             )));
         }
-        let over_rate = self.over_rate(work.operation, now_ms);
-        let identity = match toss::admit(&work.call, &self.secret_key) {
+        let over_rate = self.over_rate(gateway, work.operation, now_ms);
+        let identity = match self.admit(&work.call) {
             Ok(identity) => identity.filter(|_| self.scenario.idempotency == Switch::On),
-            Err(code) => {
+            Err(answer) => {
                 self.count(work).declined += 1;
-                let answer = toss::codes::error(&code);
-                return ControlFlow::Break(self.answer(work, &plan, answer));
+                return ControlFlow::Break(self.answer(work, &plan, *answer));
             }
         };
         if over_rate {
@@ -124,14 +166,14 @@ impl Engine {
                 }
             }
         }
-        let strikes = self.scenario.strikes(work.operation);
+        let strikes = self.scenario.strikes(gateway, work.operation);
         let limit = self.scenario.contract_limit.filter(|_| strikes);
-        if limit.is_some_and(|limit| *self.working.of(work.operation) >= limit) {
+        if limit.is_some_and(|limit| *self.working.of(gateway).of(work.operation) >= limit) {
             return ControlFlow::Break(self.limited(work, &plan, None, now_ms));
         }
         self.take_off(work);
         work.working = true;
-        *self.working.of(work.operation) += 1;
+        *self.working.of(gateway).of(work.operation) += 1;
         ControlFlow::Continue(Stage::Working {
             until_ms: now_ms.saturating_add(plan.work_ms),
             plan,
@@ -142,7 +184,11 @@ impl Engine {
     fn book(&mut self, work: &Work, plan: Plan, now_ms: u64) -> Stage {
         let until_ms = now_ms.saturating_add(plan.hold_ms);
         let error = plan.error.clone();
-        let injected = |side| error.as_ref().filter(|error| error.when == side).map(fault);
+        let gateway = work.call.gateway;
+        let injected = |side| {
+            let error = error.as_ref().filter(|error| error.when == side);
+            error.map(|error| wires::fault(gateway, error))
+        };
         if let Some(answer) = injected(When::Before) {
             self.count(work).failed += 1;
             return Stage::Booked {
@@ -151,7 +197,7 @@ impl Engine {
                 answer,
             };
         }
-        let answer = toss::perform(&mut self.books, &self.scenario, &work.call, &plan, now_ms);
+        let answer = self.perform(&work.call, &plan, now_ms);
         let counts = self.count(work);
         if answer.status < 400 {
             counts.approved += 1;
@@ -175,16 +221,9 @@ impl Engine {
 
     /// The last step of a call: binds its answer to its key, and lets it out or loses it.
     fn answer(&mut self, work: &mut Work, plan: &Plan, mut answer: Answer) -> Next {
-        self.calls += 1;
-        let trace = format!("{:016x}", books::scatter(self.calls));
-        // A replayed answer carries the trace of the first one.
-        answer.trace = match answer.trace.as_str() {
-            "" => trace,
-            original => format!("{trace}, {original}"),
-        };
-        answer
-            .idempotency_key
-            .clone_from(&work.call.idempotency_key);
+        if work.call.gateway == Gateway::Toss {
+            self.sign(&work.call, &mut answer);
+        }
         if let Some(identity) = work.identity.take() {
             let unsure = answer.status >= 500 || matches!(answer.status, 401 | 429);
             if unsure && !self.scenario.bind_server_errors {
@@ -193,11 +232,26 @@ impl Engine {
                 self.idempotency.bind(&identity, &answer);
             }
         }
+        if work.answered {
+            return Next::Gone;
+        }
         if plan.loss == Some(When::After) {
             self.count(work).lost += 1;
             return Next::Reset;
         }
         Next::Answer(mangled(answer, plan.body, self.scenario.drip_ms))
+    }
+
+    /// Adds the headers which Toss answers with.
+    fn sign(&mut self, call: &Call, answer: &mut Answer) {
+        self.calls += 1;
+        let trace = format!("{:016x}", books::scatter(self.calls));
+        // A replayed answer carries the trace of the first one.
+        answer.trace = match answer.trace.as_str() {
+            "" => trace,
+            original => format!("{trace}, {original}"),
+        };
+        answer.idempotency_key.clone_from(&call.idempotency_key);
     }
 
     fn limited(
@@ -215,12 +269,13 @@ impl Engine {
             work.identity = Some(identity);
         }
         self.count(work).limited += 1;
-        self.answer(work, plan, toss::codes::error("TOO_MANY_REQUESTS"))
+        let answer = self.too_many(work.call.gateway);
+        self.answer(work, plan, answer)
     }
 
-    fn over_rate(&mut self, operation: Operation, now_ms: u64) -> bool {
+    fn over_rate(&mut self, gateway: Gateway, operation: Operation, now_ms: u64) -> bool {
         let second = now_ms / 1_000;
-        let (counted, calls) = self.rate.of(operation);
+        let (counted, calls) = self.rate.of(gateway).of(operation);
         if *counted != second {
             (*counted, *calls) = (second, 0);
         }
@@ -229,44 +284,51 @@ impl Engine {
         let limit = self
             .scenario
             .rate_limit
-            .filter(|_| self.scenario.strikes(operation));
+            .filter(|_| self.scenario.strikes(gateway, operation));
         limit.is_some_and(|limit| calls > limit)
     }
 
     /// Counts a call as in flight, once.
     fn take_off(&mut self, work: &mut Work) {
         if !std::mem::replace(&mut work.in_flight, true) {
-            let count = self.in_flight.of(work.operation);
-            *count += 1;
-            self.books.ledger.in_flight(work.operation, *count);
+            let gateway = work.call.gateway;
+            *self.in_flight.of(gateway).of(work.operation) += 1;
+            self.note_in_flight(gateway, work.operation);
         }
+    }
+
+    /// Writes into the ledger how many calls are in flight now.
+    pub(super) fn note_in_flight(&mut self, gateway: Gateway, operation: Operation) {
+        let of = |in_flight: &mut PerGateway<PerOperation<u64>>, gateway| {
+            *in_flight.of(gateway).of(operation)
+        };
+        let here = of(&mut self.in_flight, gateway);
+        let everywhere = Gateway::ALL
+            .into_iter()
+            .map(|gateway| of(&mut self.in_flight, gateway))
+            .sum();
+        let ledger = &mut self.books.ledger;
+        ledger.in_flight(gateway, operation, here, everywhere);
     }
 
     /// Gives back what an ended call held.
     pub(super) fn close(&mut self, work: &mut Work) {
         if std::mem::take(&mut work.in_flight) {
-            *self.in_flight.of(work.operation) -= 1;
+            *self.in_flight.of(work.call.gateway).of(work.operation) -= 1;
         }
         if std::mem::take(&mut work.working) {
-            *self.working.of(work.operation) -= 1;
+            *self.working.of(work.call.gateway).of(work.operation) -= 1;
         }
         if let Some(identity) = work.identity.take() {
             self.idempotency.release(&identity);
         }
         if let Some(key) = work.confirming.take() {
-            self.books.confirm_ended(&key);
+            self.ended(work.call.gateway, &key);
         }
     }
 
     pub(super) fn count(&mut self, work: &Work) -> &mut CallCounts {
-        self.books.ledger.calls.of(work.operation)
-    }
-}
-
-fn fault(fault: &Fault) -> Answer {
-    match &fault.code {
-        Some(code) => toss::codes::error_with_status(fault.status, code),
-        None => Answer::html(fault.status),
+        self.books.ledger.counts(work.call.gateway, work.operation)
     }
 }
 

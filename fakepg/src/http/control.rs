@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 use axum::{Json, Router};
 use bytes::Bytes;
 use serde::Deserialize;
@@ -26,6 +26,7 @@ pub(super) fn router() -> Router<Arc<Shared>> {
         .route("/_control/ledger/calls", get(calls))
         .route("/_control/ledger/orders/{order}", get(order))
         .route("/_control/webhooks", post(send_webhook))
+        .route("/_control/kakaopay/status", put(show_status))
 }
 
 /// A refusal, with what to mend.
@@ -59,6 +60,14 @@ struct WebhookWanted {
     forged: Option<Value>,
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct StatusWanted {
+    order_id: String,
+    /// Any text, also one that KakaoPay does not list; null shows the truth again.
+    status: Option<String>,
+}
+
 async fn health(State(shared): State<Arc<Shared>>) -> Json<Value> {
     let up = shared.engine(|engine, _| engine.scenario().up);
     Json(json!({"status": "ok", "up": up}))
@@ -74,12 +83,18 @@ async fn authenticate(
         gateway,
         order_name,
     } = read(&body)?;
-    let new = NewPayment {
-        order_id,
-        order_name,
-        amount,
-    };
-    let key = shared.engine(|engine, now_ms| engine.authenticate(gateway, new, now_ms));
+    let key = shared.engine(|engine, now_ms| match gateway {
+        Gateway::Toss => {
+            let new = NewPayment {
+                order_id,
+                order_name,
+                amount,
+            };
+            Ok(engine.authenticate(gateway, new, now_ms))
+        }
+        Gateway::KakaoPay => engine.authenticate_ready(&order_id, amount, now_ms),
+    });
+    let key = key.map_err(|why| Refused(StatusCode::CONFLICT, why))?;
     Ok(Json(json!({"paymentKey": key})))
 }
 
@@ -117,6 +132,19 @@ async fn order(State(shared): State<Arc<Shared>>, Path(id): Path<String>) -> Jso
 async fn reset_ledger(State(shared): State<Arc<Shared>>) -> StatusCode {
     shared.engine(|engine, _| engine.reset_ledger());
     StatusCode::NO_CONTENT
+}
+
+async fn show_status(
+    State(shared): State<Arc<Shared>>,
+    body: Bytes,
+) -> Result<StatusCode, Refused> {
+    let StatusWanted { order_id, status } = read(&body)?;
+    if shared.engine(|engine, _| engine.show_status(&order_id, status)) {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        let why = format!("no payment of order {order_id} was made ready");
+        Err(Refused(StatusCode::NOT_FOUND, why))
+    }
 }
 
 async fn send_webhook(

@@ -213,7 +213,7 @@ fn bad(why: &str) -> Response {
         .into_response()
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -230,7 +230,7 @@ fn escaped(text: &str) -> String {
     safe
 }
 
-fn grouped(won: u64) -> String {
+pub(super) fn grouped(won: u64) -> String {
     let digits = won.to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {

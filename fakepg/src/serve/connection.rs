@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::shared::Shared;
+use crate::engine::Gateway;
 use crate::http::Reset;
 
 /// Serves one connection to its end.
@@ -71,8 +72,10 @@ async fn handle(
     router: Router,
     reset: Reset,
 ) -> Result<axum::response::Response, Infallible> {
-    let wire = !request.uri().path().starts_with("/_control");
-    if wire && !shared.engine(|engine, _| engine.scenario().up) {
+    let path = request.uri().path();
+    let gateway = Gateway::of_path(path);
+    let wire = !path.starts_with("/_control");
+    if wire && shared.engine(|engine, _| engine.scenario().is_down(gateway)) {
         return reset.now().await;
     }
     let mut request: Request = request.map(Body::new);

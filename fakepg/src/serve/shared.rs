@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     engine: Mutex<Engine>,
     clock: Clock,
     webhook_url: Mutex<Option<String>>,
+    /// Where browsers reach the window, if that is elsewhere.
+    pub(crate) public_url: Option<String>,
     /// Says that the scenario changed.
     pub(crate) changed: watch::Sender<()>,
     /// Wakes the webhook pump before its time.
@@ -66,6 +68,7 @@ impl Shared {
             engine: Mutex::new(engine),
             clock,
             webhook_url: Mutex::new(webhook_url),
+            public_url: None,
             changed: watch::Sender::new(()),
             pump: Notify::new(),
             pump_wakes_ms: AtomicU64::new(0),
@@ -108,7 +111,7 @@ impl Shared {
         self: &std::sync::Arc<Self>,
         scenario: Scenario,
     ) -> std::io::Result<()> {
-        let up = scenario.up;
+        let up = !scenario.all_down();
         self.engine(|engine, _| engine.set_scenario(scenario));
         self.changed.send_replace(());
         if self.gate.follows_up {
