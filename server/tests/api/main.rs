@@ -9,6 +9,7 @@ mod crash;
 mod effects;
 mod expiry;
 mod input;
+mod kakaopay;
 mod late;
 mod link;
 mod load;
