@@ -4,6 +4,8 @@
 //! into "it failed".
 
 pub mod circuit;
+mod exchange;
+pub mod kakaopay;
 mod meter;
 pub mod secret;
 pub mod slots;

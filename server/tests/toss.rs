@@ -13,6 +13,8 @@ mod broken_wire;
 mod fake;
 #[path = "toss/measured.rs"]
 mod measured;
+#[path = "support/peer.rs"]
+mod peer;
 #[path = "toss/reused.rs"]
 mod reused;
 #[path = "toss/rows.rs"]

@@ -12,7 +12,6 @@ use super::{CancelOutcome, ConfirmOutcome, InquiryOutcome, OpenOutcome};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     /// Opening a payment window.
-    #[expect(dead_code, reason = "for gateways that open by a call")]
     Open,
     /// The approval call.
     Confirm,
@@ -95,7 +94,6 @@ impl ConfirmOutcome {
 }
 
 /// The label of what became of opening a window.
-#[expect(dead_code, reason = "for gateways that open by a call")]
 pub(super) const fn open_label(outcome: &OpenOutcome) -> &'static str {
     match outcome {
         OpenOutcome::Opened { .. } => "opened",

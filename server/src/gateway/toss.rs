@@ -4,13 +4,12 @@ mod client;
 mod outcome;
 mod wire;
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use payment::id::{GatewayName, GatewayOrderId, PaymentKey};
 use payment::time::Millis;
 use reqwest::Url;
 
+use super::exchange::{self, LEAST_TIMEOUT, base_address, connect_limit};
 use super::meter::{self, Meter, Operation};
 use super::secret::Secret;
 use super::{
@@ -239,7 +238,7 @@ impl Gateway for Toss {
         let path = ["v1", "payments", "confirm"];
         let heard = self.client.post(&path, post, self.pg_timeout).await;
         // The path is fixed and the base was checked, so there always is an address; without one nothing was sent.
-        let outcome = outcome::confirmed(call, heard.unwrap_or(wire::Heard::NotConnected));
+        let outcome = outcome::confirmed(call, heard.unwrap_or(exchange::Heard::NotConnected));
         meter.end(outcome.label());
         outcome
     }
@@ -278,26 +277,8 @@ impl Gateway for Toss {
     }
 }
 
-/// Less than this is no timeout but a mistake of units.
-const LEAST_TIMEOUT: Millis = Millis::new(10);
-
-/// How long to try to connect: the smaller of the two times, and a little less than the whole, so that a connect which
-/// fails at its limit is seen as that (not sent) before the whole call ends (may have been sent).
-fn connect_limit(connect: Millis, whole: Millis) -> Duration {
-    let margin = Millis::new((whole.get() / 20).clamp(2, 100));
-    connect.min(whole.less(margin)).to_duration()
-}
-
 fn address(setting: &'static str, text: &str) -> Result<Url, TossConfigError> {
-    let bad = || TossConfigError::BadUrl { setting };
-    let url = Url::parse(text).map_err(|_| bad())?;
-    let plain = url.query().is_none() && url.fragment().is_none();
-    let nobody = url.username().is_empty() && url.password().is_none();
-    if matches!(url.scheme(), "http" | "https") && url.has_host() && plain && nobody {
-        Ok(url)
-    } else {
-        Err(bad())
-    }
+    base_address(text).ok_or(TossConfigError::BadUrl { setting })
 }
 
 /// A key that no address can name (`.`, `..`): Toss never made it.
@@ -311,6 +292,8 @@ fn unaddressable() -> Told {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn config() -> TossConfig {

@@ -1,6 +1,5 @@
 //! Peers that break mid-call: only a failed connect is "not sent".
 
-use std::future::Future;
 use std::io::ErrorKind;
 use std::time::Duration;
 
@@ -11,67 +10,12 @@ use server::gateway::toss::Toss;
 use server::gateway::{CancelOutcome, ConfirmOutcome, Gateway, InquiryOutcome};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::task::JoinHandle;
 
 use crate::bench::{PATIENT, cancel_of, confirm_of, names, order, toss};
+use crate::peer::{answer, answer_once, peer, request, reset, say};
 
 /// For calls that must run into their limit.
 const SHORT: Millis = Millis::new(300);
-
-/// A gateway of one connection: afterwards nobody listens, so a second connection would show as "not sent".
-async fn peer<F, T>(act: impl FnOnce(TcpStream) -> F + Send + 'static) -> (String, JoinHandle<T>)
-where
-    F: Future<Output = T> + Send + 'static,
-    T: Send + 'static,
-{
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let acting = tokio::spawn(async move {
-        let (stream, _) = listener.accept().await.unwrap();
-        drop(listener);
-        act(stream).await
-    });
-    (url, acting)
-}
-
-/// Reads one whole request, head and body.
-async fn request(stream: &mut TcpStream) -> String {
-    let mut read = Vec::new();
-    loop {
-        let mut part = [0; 4_096];
-        let count = stream.read(&mut part).await.unwrap();
-        assert!(count > 0, "the request was cut short");
-        read.extend_from_slice(&part[..count]);
-        let text = String::from_utf8_lossy(&read).into_owned();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else {
-            continue;
-        };
-        let length = head
-            .lines()
-            .find_map(|line| line.strip_prefix("content-length: "))
-            .map_or(0, |length| length.parse().unwrap());
-        if body.len() >= length {
-            return text;
-        }
-    }
-}
-
-fn answer(status: &str, headers: &str, body: &str) -> String {
-    format!(
-        "HTTP/1.1 {status}\r\ncontent-length: {}\r\n{headers}\r\n{body}",
-        body.len()
-    )
-}
-
-async fn say(stream: &mut TcpStream, text: &str) {
-    stream.write_all(text.as_bytes()).await.unwrap();
-}
-
-/// Ends the connection with a reset instead of an orderly close.
-fn reset(stream: TcpStream) {
-    stream.set_zero_linger().unwrap();
-    drop(stream);
-}
 
 async fn confirm(toss: &Toss) -> ConfirmOutcome {
     toss.confirm(&confirm_of("pk_1", "order_1", "idem-1")).await
@@ -79,14 +23,7 @@ async fn confirm(toss: &Toss) -> ConfirmOutcome {
 
 /// What a confirm becomes when the whole request is answered by these bytes and then a close.
 async fn confirm_answered_by(text: String) -> ConfirmOutcome {
-    let (url, acting) = peer(|mut stream| async move {
-        request(&mut stream).await;
-        say(&mut stream, &text).await;
-        // Read until the client closes too, so that no reset overtakes the answer.
-        stream.shutdown().await.unwrap();
-        let _ = stream.read_to_end(&mut Vec::new()).await;
-    })
-    .await;
+    let (url, acting) = peer(|stream| answer_once(stream, text)).await;
     let outcome = confirm(&toss(&url, PATIENT)).await;
     acting.await.unwrap();
     outcome
@@ -330,15 +267,8 @@ async fn an_answer_that_cannot_be_read_is_unreadable() {
 async fn a_body_beyond_the_limit_is_unreadable_even_if_it_is_json() {
     let padding = " ".repeat(300_000);
     let json = format!(r#"{{"code":"REJECT_CARD_COMPANY","message":"m"}}{padding}"#);
-    // Only the first part is ever read, so the peer must not insist on writing it all.
-    let (url, acting) = peer(|mut stream| async move {
-        request(&mut stream).await;
-        let _ = stream
-            .write_all(answer("403 Forbidden", "", &json).as_bytes())
-            .await;
-        let _ = stream.read_to_end(&mut Vec::new()).await;
-    })
-    .await;
+    let text = answer("403 Forbidden", "", &json);
+    let (url, acting) = peer(|stream| answer_once(stream, text)).await;
     assert_lost(confirm(&toss(&url, PATIENT)).await, Lost::Unreadable);
     acting.await.unwrap();
 }

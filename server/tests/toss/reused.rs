@@ -6,115 +6,23 @@ use std::time::Duration;
 
 use payment::attempt::Finding;
 use server::gateway::{CancelOutcome, ConfirmOutcome, Gateway, InquiryOutcome};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::bench::{PATIENT, cancel_of, confirm_of, key, names, order, toss};
+use crate::peer::{Act, Peer, answer};
 
-/// What the gateway does with a request, by its head and how many came on this connection before.
-enum Act {
-    Answer(String),
-    AnswerAndClose(String),
-    Close,
-}
-
-struct Peer {
-    url: String,
-    /// Every request that came whole.
-    seen: Arc<Mutex<Vec<String>>>,
-    _serving: JoinSet<()>,
-}
-
-impl Peer {
-    async fn serve(act: impl Fn(&str, usize) -> Act + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let mut serving = JoinSet::new();
-        let (act, seen_by) = (Arc::new(act), Arc::clone(&seen));
-        serving.spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let (act, seen) = (Arc::clone(&act), Arc::clone(&seen_by));
-                tokio::spawn(async move { serve(stream, &*act, &seen).await });
-            }
-        });
-        Self {
-            url,
-            seen,
-            _serving: serving,
-        }
-    }
-
-    fn requests(&self) -> Vec<String> {
-        self.seen.lock().unwrap().clone()
-    }
-
-    /// How often each idempotency key came.
-    fn keys(&self) -> HashMap<String, u32> {
-        let mut counted = HashMap::new();
-        for request in self.requests() {
-            let key = request
-                .lines()
-                .find_map(|line| line.strip_prefix("idempotency-key: "));
-            if let Some(key) = key {
-                *counted.entry(key.to_owned()).or_default() += 1;
-            }
-        }
-        counted
-    }
-}
-
-async fn serve(
-    mut stream: TcpStream,
-    act: &(dyn Fn(&str, usize) -> Act + Send + Sync),
-    seen: &Mutex<Vec<String>>,
-) {
-    for count in 0.. {
-        let Some(request) = request(&mut stream).await else {
-            return;
-        };
-        seen.lock().unwrap().push(request.clone());
-        let (text, stay) = match act(&request, count) {
-            Act::Answer(text) => (text, true),
-            Act::AnswerAndClose(text) => (text, false),
-            Act::Close => return,
-        };
-        if stream.write_all(text.as_bytes()).await.is_err() || !stay {
-            return;
-        }
-    }
-}
-
-/// One whole request, or `None` when the client closes before.
-async fn request(stream: &mut TcpStream) -> Option<String> {
-    let mut read = Vec::new();
-    let mut part = [0; 4_096];
-    loop {
-        let count = stream.read(&mut part).await.ok()?;
-        if count == 0 {
-            return None;
-        }
-        read.extend_from_slice(&part[..count]);
-        let text = String::from_utf8_lossy(&read).into_owned();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else {
-            continue;
-        };
-        let length = head
+/// How often each idempotency key came.
+fn keys(peer: &Peer) -> HashMap<String, u32> {
+    let mut counted = HashMap::new();
+    for request in peer.requests() {
+        let key = request
             .lines()
-            .find_map(|line| line.strip_prefix("content-length: "))
-            .map_or(0, |length| length.parse().unwrap());
-        if body.len() >= length {
-            return Some(text);
+            .find_map(|line| line.strip_prefix("idempotency-key: "));
+        if let Some(key) = key {
+            *counted.entry(key.to_owned()).or_default() += 1;
         }
     }
-}
-
-fn answer(status: &str, headers: &str, body: &str) -> String {
-    format!(
-        "HTTP/1.1 {status}\r\ncontent-length: {}\r\n{headers}\r\n{body}",
-        body.len()
-    )
+    counted
 }
 
 /// The client gives a request that a dying connection took no byte of to a new one by itself. That is no second send: of
@@ -153,7 +61,7 @@ async fn a_request_whose_reused_connection_dies_at_any_moment_comes_at_most_once
         let (name, outcome) = ended.unwrap();
         outcomes.insert(name, outcome);
     }
-    let keys = peer.keys();
+    let keys = keys(&peer);
     assert_eq!(outcomes.len(), 2 * ROUNDS);
     for (name, outcome) in outcomes {
         let came = keys.get(&name).copied().unwrap_or(0);
@@ -187,7 +95,7 @@ async fn a_close_after_the_whole_request_on_a_reused_connection_is_lost_though_a
             .await;
         assert!(matches!(second, ConfirmOutcome::Lost(..)), "{second:?}");
     }
-    let keys = peer.keys();
+    let keys = keys(&peer);
     assert_eq!(keys.len(), 40);
     assert!(keys.values().all(|count| *count == 1), "{keys:?}");
 }

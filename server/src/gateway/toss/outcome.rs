@@ -10,14 +10,12 @@ use payment::id::{GatewayOrderId, PaymentKey};
 use payment::money::{Currency, Money, Won};
 use payment::reach::{Lost, NotSent};
 
-use super::wire::{self, Answer, CancelEntry, Heard, PaymentObject};
+use super::wire::{self, CancelEntry, PaymentObject};
+use crate::gateway::exchange::{Answer, Heard, alarming, redirected, told, unheard, word};
 use crate::gateway::{
     CancelCall, CancelOutcome, ConfirmCall, ConfirmOutcome, InquiryOutcome, Told,
 };
 use codes::{CancelClass, ConfirmClass};
-
-/// The longest code that is kept as evidence; Toss's longest has 51 characters.
-const CODE_LIMIT: usize = 64;
 
 /// What a look-up brought.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -313,36 +311,10 @@ fn failure_code(payment: &PaymentObject) -> &str {
         .unwrap_or_default()
 }
 
-/// A redirect, or a success that Toss does not document. Nothing is followed: the secret goes to no other host.
-fn redirected(status: u16) -> Option<Told> {
-    match status {
-        300..=399 => Some(alarming(told(status, "redirect"))),
-        ..=199 | 201..=299 => Some(alarming(told(status, "undocumented_status"))),
-        _ => None,
-    }
-}
-
 /// The code of an answer's body if it has one, else our own word.
 fn code_of(answer: &Answer, otherwise: &str) -> String {
     let body = answer.body.as_deref().unwrap_or_default();
     wire::error_code(body).unwrap_or_else(|| otherwise.to_owned())
-}
-
-/// Evidence. A code comes from outside, so it is cut and stripped of what could break a log line.
-fn told(status: u16, code: &str) -> Told {
-    let plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    Told {
-        status: Some(status),
-        code: code.chars().filter(plain).take(CODE_LIMIT).collect(),
-        ..Told::default()
-    }
-}
-
-fn unheard(lost: Lost) -> Told {
-    Told {
-        code: word(lost).to_owned(),
-        ..Told::default()
-    }
 }
 
 /// Evidence of an answer about our payment, with its list of cancels. What is under way or was aborted is not on it.
@@ -354,23 +326,6 @@ fn listing(payment: &PaymentObject) -> Told {
     Told {
         given_back: Some(reasons.collect()),
         ..told(200, &payment.status)
-    }
-}
-
-fn alarming(told: Told) -> Told {
-    Told {
-        alarm: true,
-        ..told
-    }
-}
-
-const fn word(lost: Lost) -> &'static str {
-    match lost {
-        Lost::TimedOut => "timed_out",
-        Lost::Reset => "connection_lost",
-        Lost::Unreadable => "unreadable",
-        Lost::Inconclusive => "inconclusive",
-        Lost::InProgress => "in_progress",
     }
 }
 

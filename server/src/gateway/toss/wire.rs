@@ -1,7 +1,6 @@
-//! Toss Payments' JSON, and what one HTTP exchange with it can bring. Must not know what any of it means for an attempt.
+//! Toss Payments' JSON. Must not know what any of it means for an attempt.
 
 use payment::money::Won;
-use payment::reach::Lost;
 use serde::{Deserialize, Serialize};
 
 /// The body of a confirm. Fields are written in this order always, so a resend has the same bytes.
@@ -24,28 +23,6 @@ pub(super) struct CancelBody<'a> {
     /// An optimistic lock: with another balance at the gateway nothing is cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) refundable_amount: Option<i64>,
-}
-
-/// What one HTTP exchange brought.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Heard {
-    /// No connection could be made, so no byte of the request was written.
-    NotConnected,
-    /// The request may have been written, and no answer's head came back.
-    Nothing(Lost),
-    /// At least the head of an answer came back.
-    Answer(Answer),
-}
-
-/// An answer: its head, and its body if that could be had.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Answer {
-    /// The HTTP status.
-    pub(super) status: u16,
-    /// Whether it is an earlier answer to the same idempotency key (the trace id then holds two parts).
-    pub(super) replayed: bool,
-    /// The body, or how it was lost.
-    pub(super) body: Result<Vec<u8>, Lost>,
 }
 
 /// The Payment object, as far as it is relied upon. Everything may be missing: an answer that lacks what its status
