@@ -18,6 +18,7 @@ use crate::changes::OrderCache;
 use crate::clock::Clock;
 use crate::config::{Config, GatewaySettings, Switch, Wire};
 use crate::gateway::Gateway;
+use crate::gateway::kakaopay::{KakaoPay, KakaoPayConfig};
 use crate::gateway::toss::{Toss, TossConfig};
 use crate::http::guard::RateLimits;
 use crate::http::{Web, accept, router};
@@ -193,8 +194,23 @@ fn line(settings: &GatewaySettings, config: &Config, clock: Clock) -> anyhow::Re
 pub fn gateway(settings: &GatewaySettings) -> anyhow::Result<Arc<dyn Gateway>> {
     match settings.wire {
         Wire::Toss => toss(settings),
-        Wire::KakaoPay => anyhow::bail!("KakaoPay's wire is not spoken yet"),
+        Wire::KakaoPay => kakaopay(settings),
     }
+}
+
+fn kakaopay(settings: &GatewaySettings) -> anyhow::Result<Arc<dyn Gateway>> {
+    let kakaopay = KakaoPay::new(KakaoPayConfig {
+        name: settings.name.clone(),
+        base_url: settings.base_url.clone(),
+        cid: settings.client_key.clone(),
+        secret_key: settings.secret_key.clone(),
+        pg_timeout: settings.times.pg_timeout,
+        connect_timeout: settings.times.pg_connect_timeout,
+        inquiry_timeout: KakaoPayConfig::INQUIRY_TIMEOUT,
+        confirm_window: settings.times.confirm_window,
+    })
+    .with_context(|| format!("setting up the gateway {}", settings.name))?;
+    Ok(Arc::new(kakaopay))
 }
 
 fn toss(settings: &GatewaySettings) -> anyhow::Result<Arc<dyn Gateway>> {

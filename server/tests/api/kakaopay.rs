@@ -44,7 +44,15 @@ async fn open(shop: &Shop, order: &Order, gateway: &str) -> Window {
 /// Presses a button of the fake gateway's window; the path and query that it leads to.
 async fn press(shop: &Shop, window: &Window, action: &str) -> String {
     let form = [("action", action), ("method", "CARD")];
-    let reply = Reply::of(shop.client.post(&window.url).form(&form).send().await.unwrap()).await;
+    let reply = Reply::of(
+        shop.client
+            .post(&window.url)
+            .form(&form)
+            .send()
+            .await
+            .unwrap(),
+    )
+    .await;
     assert_eq!(reply.status, 303, "{action}: {:?}", reply.body);
     let to = Url::parse(reply.headers["location"].to_str().unwrap()).unwrap();
     match to.query() {
@@ -70,7 +78,14 @@ async fn confirm(shop: &Shop, order: &Order, window: &Window, token: &str) -> Re
 
 async fn page(shop: &Shop, order: &Order, path: &str) -> Reply {
     let request = shop.get(path).header(COOKIE, &order.cookie);
-    Reply::of(request.header("accept-language", "en").send().await.unwrap()).await
+    Reply::of(
+        request
+            .header("accept-language", "en")
+            .send()
+            .await
+            .unwrap(),
+    )
+    .await
 }
 
 fn text(reply: &Reply) -> &str {
@@ -111,7 +126,11 @@ async fn a_payment_is_opened_once_approved_once_and_its_return_replayed_tells_th
         assert!(text(&waiting).contains(&part), "{part}: {}", text(&waiting));
     }
     assert!(text(&waiting).contains("\"total_wait\"") || text(&waiting).contains("12000"));
-    assert_eq!(approves(&shop), 0, "a page that is looked at charges nothing");
+    assert_eq!(
+        approves(&shop),
+        0,
+        "a page that is looked at charges nothing"
+    );
     let paid = confirm(&shop, &order, &window, token).await;
     assert_eq!((paid.status, &paid.body["status"]), (200, &json!("paid")));
     assert_eq!(confirm(&shop, &order, &window, token).await.status, 200);
@@ -133,15 +152,30 @@ async fn a_return_in_another_browser_shows_nothing_and_charges_nothing() {
     for reply in [nobody, page(&shop, &stranger, &back).await] {
         assert_eq!(reply.status, 404);
         let shown = text(&reply);
-        assert!(!shown.contains("name=\"orderId\"") && !shown.contains("18,000"), "{shown}");
+        assert!(
+            !shown.contains("name=\"orderId\"") && !shown.contains("18,000"),
+            "{shown}"
+        );
     }
     let amount = order.amount.to_string();
-    let form = [("paymentKey", token), ("orderId", &window.id), ("amount", &amount)];
+    let form = [
+        ("paymentKey", token),
+        ("orderId", &window.id),
+        ("amount", &amount),
+    ];
     let posted = shop.post(path).form(&form).send().await.unwrap();
     assert_eq!(posted.status(), 303);
-    confirm(&shop, &Order { cookie: stranger.cookie, ..order.clone() }, &window, token)
-        .await
-        .refused(404, "order_not_found");
+    confirm(
+        &shop,
+        &Order {
+            cookie: stranger.cookie,
+            ..order.clone()
+        },
+        &window,
+        token,
+    )
+    .await
+    .refused(404, "order_not_found");
     assert_eq!(approves(&shop), 0);
     assert_eq!(confirm(&shop, &order, &window, token).await.status, 200);
     shop.end().await;
@@ -150,7 +184,11 @@ async fn a_return_in_another_browser_shows_nothing_and_charges_nothing() {
 #[tokio::test]
 async fn a_window_that_was_closed_or_refused_in_or_ran_out_makes_room_for_a_new_one() {
     let shop = shop(&[]).await;
-    let ends = [("close", "You closed"), ("refuse", "reported a refusal"), ("expire", "reported")];
+    let ends = [
+        ("close", "You closed"),
+        ("refuse", "reported a refusal"),
+        ("expire", "reported"),
+    ];
     for (action, said) in ends {
         let order = shop.order("mug", 1).await;
         let window = open(&shop, &order, "kakaopay").await;
@@ -173,7 +211,9 @@ async fn a_window_that_was_closed_or_refused_in_or_ran_out_makes_room_for_a_new_
         assert_ne!(next.id, window.id);
         let token = authenticate(&shop, &next).await;
         // What comes back from the old one is that one's, and it is over.
-        confirm(&shop, &order, &window, &token).await.refused(409, "attempt_expired");
+        confirm(&shop, &order, &window, &token)
+            .await
+            .refused(409, "attempt_expired");
         assert_eq!(confirm(&shop, &order, &next, &token).await.status, 200);
         assert_eq!(shop.money(&order), (1, 0));
     }
@@ -189,8 +229,13 @@ async fn a_return_pays_the_attempt_that_it_names_and_never_the_latest() {
     let toss = open(&shop, &order, "toss").await;
     let second = open(&shop, &order, "kakaopay").await;
     let ids = [&first.id, &toss.id, &second.id];
-    assert!(ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != ids[2], "{ids:?}");
-    confirm(&shop, &order, &first, &old_token).await.refused(409, "attempt_expired");
+    assert!(
+        ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != ids[2],
+        "{ids:?}"
+    );
+    confirm(&shop, &order, &first, &old_token)
+        .await
+        .refused(409, "attempt_expired");
     assert_eq!(approves(&shop), 0);
     // Its token under the newest one's name is not that payment's.
     let token = authenticate(&shop, &second).await;
@@ -200,7 +245,9 @@ async fn a_return_pays_the_attempt_that_it_names_and_never_the_latest() {
     assert_eq!(payable.body["status"], "pending");
     let third = open(&shop, &order, "kakaopay").await;
     assert_ne!(third.id, second.id);
-    confirm(&shop, &order, &second, &token).await.refused(409, "new_attempt_needed");
+    confirm(&shop, &order, &second, &token)
+        .await
+        .refused(409, "new_attempt_needed");
     let token = authenticate(&shop, &third).await;
     assert_eq!(confirm(&shop, &order, &third, &token).await.status, 200);
     assert_eq!(shop.money(&order), (1, 0));
@@ -214,15 +261,24 @@ async fn forged_amounts_and_tokens_and_payments_that_were_never_opened_are_never
     confirm(
         &shop,
         &order,
-        &Window { id: order.id.clone(), reference: String::new(), url: String::new() },
+        &Window {
+            id: order.id.clone(),
+            reference: String::new(),
+            url: String::new(),
+        },
         "token",
     )
     .await
     .refused(409, "new_attempt_needed");
     let window = open(&shop, &order, "kakaopay").await;
     let token = authenticate(&shop, &window).await;
-    let cheap = Order { amount: 100, ..order.clone() };
-    confirm(&shop, &cheap, &window, &token).await.refused(400, "amount_mismatch");
+    let cheap = Order {
+        amount: 100,
+        ..order.clone()
+    };
+    confirm(&shop, &cheap, &window, &token)
+        .await
+        .refused(400, "amount_mismatch");
     // The amount in the address is no matter: the page takes the order's own.
     let back = format!(
         "/checkout/{}/return/{}?pg_token={token}&amount=100&paymentKey=x&orderId=y",
@@ -245,11 +301,14 @@ async fn forged_amounts_and_tokens_and_payments_that_were_never_opened_are_never
 #[tokio::test]
 async fn after_a_definite_refusal_the_shopper_pays_the_other_way() {
     let shop = shop(&[]).await;
-    shop.set(at_kakaopay(json!({"decline": {"code": "-797"}}))).await;
+    shop.set(at_kakaopay(json!({"decline": {"code": "-797"}})))
+        .await;
     let order = shop.order("mug", 1).await;
     let window = open(&shop, &order, "kakaopay").await;
     let token = authenticate(&shop, &window).await;
-    confirm(&shop, &order, &window, &token).await.refused(402, "declined");
+    confirm(&shop, &order, &window, &token)
+        .await
+        .refused(402, "declined");
     let checkout = page(&shop, &order, &format!("/checkout/{}", order.id)).await;
     for part in [
         "<legend>How to pay</legend>",
@@ -257,7 +316,11 @@ async fn after_a_definite_refusal_the_shopper_pays_the_other_way() {
         "value=\"kakaopay\"",
         "KakaoPay",
     ] {
-        assert!(text(&checkout).contains(part), "{part}: {}", text(&checkout));
+        assert!(
+            text(&checkout).contains(part),
+            "{part}: {}",
+            text(&checkout)
+        );
     }
     let toss = open(&shop, &order, "toss").await;
     assert_ne!(toss.id, window.id);
@@ -278,20 +341,30 @@ async fn an_approve_whose_answer_never_comes_is_unknown_and_resolved_by_its_tid(
     let window = open(&shop, &order, "kakaopay").await;
     let token = authenticate(&shop, &window).await;
     // It books and never answers, and is silent to those who ask.
-    shop.set(at_kakaopay(json!({"hang": {"when": "after", "ms": 600_000}, "operations": ["confirm", "get"]})))
-        .await;
+    shop.set(at_kakaopay(
+        json!({"hang": {"when": "after", "ms": 600_000}, "operations": ["confirm", "get"]}),
+    ))
+    .await;
     let answer = confirm(&shop, &order, &window, &token).await;
     assert_eq!(answer.status, 202, "{:?}", answer.body);
     let unknown = shop.until_attempt(&order, "unknown").await;
     assert_eq!(unknown.body["payable"], false);
     for gateway in ["toss", "kakaopay"] {
-        ask(&shop, &order, gateway).await.refused(409, "attempt_in_progress");
+        ask(&shop, &order, gateway)
+            .await
+            .refused(409, "attempt_in_progress");
     }
     let shown = page(&shop, &order, &format!("/checkout/{}", order.id)).await;
-    assert!(!text(&shown).contains("name=\"gateway\"") && !text(&shown).contains("data-testid=\"pay\""));
+    assert!(
+        !text(&shown).contains("name=\"gateway\"") && !text(&shown).contains("data-testid=\"pay\"")
+    );
     shop.set(json!({})).await;
     shop.until_status(&order, "paid").await;
-    assert_eq!((approves(&shop), shop.charges(&window.id)), (1, 1), "never sent again");
+    assert_eq!(
+        (approves(&shop), shop.charges(&window.id)),
+        (1, 1),
+        "never sent again"
+    );
     shop.end().await;
 }
 
@@ -305,7 +378,10 @@ async fn a_stopped_gateway_is_no_matter_to_the_other_ones_shoppers() {
         let token = authenticate(&shop, &window).await;
         stuck.push((order, window, token));
     }
-    shop.set(at_kakaopay(json!({"stop": true, "operations": ["confirm", "ready"]}))).await;
+    shop.set(at_kakaopay(
+        json!({"stop": true, "operations": ["confirm", "ready"]}),
+    ))
+    .await;
     let running: Vec<_> = stuck[..2]
         .iter()
         .map(|(order, window, token)| {
@@ -317,7 +393,9 @@ async fn a_stopped_gateway_is_no_matter_to_the_other_ones_shoppers() {
     shop.until_metric(in_flight, 2.0).await;
     // Its cap is full, and the other's is not.
     let (order, window, token) = &stuck[2];
-    confirm(&shop, order, window, token).await.refused(503, "pg_cap_reached");
+    confirm(&shop, order, window, token)
+        .await
+        .refused(503, "pg_cap_reached");
     for _ in 0..5 {
         let order = shop.order("mug", 1).await;
         assert_eq!(shop.pay(&order).await.status, 200);
@@ -325,14 +403,24 @@ async fn a_stopped_gateway_is_no_matter_to_the_other_ones_shoppers() {
     let order = shop.order("mug", 1).await;
     let refused = ask(&shop, &order, "kakaopay").await;
     refused.refused(503, "pg_unreachable");
-    assert!(refused.body.get("reach").is_none(), "nothing was sent of which to speak");
+    assert!(
+        refused.body.get("reach").is_none(),
+        "nothing was sent of which to speak"
+    );
     let form = [("gateway", "kakaopay")];
     let request = shop.post(&format!("/checkout/{}", order.id)).form(&form);
     let pressed = request.header(COOKIE, &order.cookie).send().await.unwrap();
     let to = pressed.headers()["location"].to_str().unwrap().to_owned();
-    assert_eq!(to, format!("/checkout/{}?notice=window_not_opened", order.id));
+    assert_eq!(
+        to,
+        format!("/checkout/{}?notice=window_not_opened", order.id)
+    );
     let shown = page(&shop, &order, &to).await;
-    assert!(text(&shown).contains("could not be opened"), "{}", text(&shown));
+    assert!(
+        text(&shown).contains("could not be opened"),
+        "{}",
+        text(&shown)
+    );
     assert_eq!(shop.pay(&order).await.status, 200, "the other way is open");
     shop.set(json!({})).await;
     for answer in running {
@@ -357,13 +445,17 @@ async fn a_server_that_dies_between_opening_and_confirm_goes_on_with_what_was_op
     assert_eq!(confirm(&shop, &order, &window, &token).await.status, 200);
     // Dying while the gateway opens one leaves nothing that locks the order.
     let order = shop.order("mug", 1).await;
-    shop.set(at_kakaopay(json!({"delayMs": 60_000, "operations": ["ready"]}))).await;
+    shop.set(at_kakaopay(
+        json!({"delayMs": 60_000, "operations": ["ready"]}),
+    ))
+    .await;
     let request = shop
         .post(&format!("/api/orders/{}/attempts", order.id))
         .header(COOKIE, &order.cookie)
         .json(&json!({"gateway": "kakaopay"}));
     let running = tokio::spawn(request.send());
-    shop.until_ledger(|ledger| ledger.gateways.kakaopay.calls.ready.received == 2).await;
+    shop.until_ledger(|ledger| ledger.gateways.kakaopay.calls.ready.received == 2)
+        .await;
     shop.kill();
     assert!(running.await.unwrap().is_err());
     shop.set(json!({})).await;
@@ -381,7 +473,9 @@ async fn a_payment_whose_window_is_over_expires_and_another_is_opened() {
     let order = shop.order("mug", 1).await;
     let window = open(&shop, &order, "kakaopay").await;
     shop.until_attempt(&order, "expired").await;
-    confirm(&shop, &order, &window, "token").await.refused(409, "attempt_expired");
+    confirm(&shop, &order, &window, "token")
+        .await
+        .refused(409, "attempt_expired");
     assert_eq!(shop.poll(&order).await.body["payable"], true);
     assert_ne!(open(&shop, &order, "kakaopay").await.url, window.url);
     assert_eq!(approves(&shop), 0);
@@ -415,19 +509,36 @@ async fn each_device_has_its_address_no_webhook_is_taken_and_the_report_shows_bo
     let request = shop
         .post(&format!("/api/orders/{}/attempts", order.id))
         .header(COOKIE, &order.cookie)
-        .header(USER_AGENT, "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) Mobile/15E148")
+        .header(
+            USER_AGENT,
+            "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) Mobile/15E148",
+        )
         .json(&json!({"gateway": "kakaopay"}));
     let phone = Reply::of(request.send().await.unwrap()).await;
     assert_ne!(phone.body["payUrl"], json!(window.url));
     assert_eq!(readies(&shop), 1);
-    let hook = shop.post("/webhooks/kakaopay").json(&json!({})).send().await;
+    let hook = shop
+        .post("/webhooks/kakaopay")
+        .json(&json!({}))
+        .send()
+        .await;
     Reply::of(hook.unwrap()).await.refused(404, "not_found");
     let policy = page(&shop, &order, &format!("/checkout/{}", order.id)).await;
-    let policy = policy.headers["content-security-policy"].to_str().unwrap().to_owned();
-    assert!(policy.contains(&format!("form-action 'self' {}", shop.pg.url())), "{policy}");
+    let policy = policy.headers["content-security-policy"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        policy.contains(&format!("form-action 'self' {}", shop.pg.url())),
+        "{policy}"
+    );
     let (code, said) = shop.command(&["check-config"]).await;
     assert_eq!(code, 0, "{said}");
-    for part in ["Gateway toss at", "Gateway kakaopay at", "gives up by itself after     11000 ms"] {
+    for part in [
+        "Gateway toss at",
+        "Gateway kakaopay at",
+        "gives up by itself after     11000 ms",
+    ] {
         assert!(said.contains(part), "{part}: {said}");
     }
     shop.end().await;
