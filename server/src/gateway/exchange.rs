@@ -18,7 +18,7 @@ const POOL_IDLE: Duration = Duration::from_secs(15);
 /// Enough idle connections for the cap of a large contract, so that a burst does not connect anew each time.
 const POOL_IDLE_MAX: usize = 256;
 /// The longest code that is kept as evidence; Toss's longest has 51 characters.
-const CODE_LIMIT: usize = 64;
+pub(super) const CODE_LIMIT: usize = 64;
 
 /// Less than this is no timeout but a mistake of units.
 pub(super) const LEAST_TIMEOUT: Millis = Millis::new(10);

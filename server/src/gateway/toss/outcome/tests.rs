@@ -5,6 +5,7 @@ use payment::reach::Decline;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::gateway::exchange::CODE_LIMIT;
 
 fn heard(status: u16, body: &Value) -> Heard {
     Heard::Answer(Answer {
