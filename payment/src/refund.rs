@@ -160,6 +160,12 @@ fn hear(refund: Refund, heard: Heard, balance: Won) -> Refund {
         (RefundStatus::Asked, Heard::Nothing) if balance == Won::ZERO => {
             to(RefundStatus::Refused(RefusedFor::GivenBackElsewhere))
         }
+        // Less than this refund was given back meanwhile, so it is not part of that, and under this lock it can never be.
+        (RefundStatus::Asked, Heard::Nothing)
+            if balance < refund.lock && balance > refund.lock.less(refund.amount) =>
+        {
+            refit(refund, balance)
+        }
         _ => refund,
     }
 }

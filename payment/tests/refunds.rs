@@ -255,6 +255,28 @@ fn a_gateway_without_a_list_is_believed_by_its_balance() {
 }
 
 #[test]
+fn less_than_a_refund_given_back_at_a_gateway_without_a_list_is_not_that_refund() {
+    for (desk, expected) in [(2_999, 7_001), (1, 9_999)] {
+        let attempt = apply(paid(), Event::CancelAsked(won(3_000)));
+        let attempt = apply(attempt, charged(won(desk)));
+        let (attempt, refunds) = follow(attempt, &[asked(3_000, 10_000)], &[Heard::Nothing]);
+        assert_eq!(attempt.status, AttemptStatus::CancelRequested);
+        let again = Refund {
+            keys: 2,
+            ..asked(3_000, expected)
+        };
+        assert_eq!(refunds, [again], "{desk}");
+    }
+    // Nothing, or more than it, settles nothing: the call is made again under the lock that it has.
+    for desk in [0, 3_001, 9_999] {
+        let attempt = apply(paid(), Event::CancelAsked(won(3_000)));
+        let attempt = apply(attempt, charged(won(desk)));
+        let (_, refunds) = follow(attempt, &[asked(3_000, 10_000)], &[Heard::Nothing]);
+        assert_eq!(refunds, [asked(3_000, 10_000)], "{desk}");
+    }
+}
+
+#[test]
 fn all_given_back_at_the_desk_ends_what_was_asked_for() {
     let attempt = apply(paid(), Event::CancelAsked(won(3_000)));
     let attempt = apply(attempt, charged(won(CHARGE)));

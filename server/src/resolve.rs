@@ -66,8 +66,10 @@ pub async fn look(
         look: attempt.looks,
         lease,
     };
-    let looked = if attempt.attempt.status == AttemptStatus::CancelRequested && attempt.asks == 0 {
-        // Decided by us a moment ago: the cancel itself is the question.
+    let decided = attempt.attempt.status == AttemptStatus::CancelRequested && attempt.asks == 0;
+    // Decided by us a moment ago: the cancel itself is the question. Where no key tells a repeat from a second cancel, the
+    // gateway is asked before each, the first as well: a process that died may have made it.
+    let looked = if decided && tells_repeats(line) {
         give_back(app, line, attempt.clone(), &asked).await?
     } else {
         ask(app, line, attempt, &asked).await?
@@ -75,6 +77,11 @@ pub async fn look(
     ask_later(app, line, attempt, &looked, lease).await?;
     metrics::recovery(looked.look);
     Ok(looked.look)
+}
+
+/// Whether the gateway knows a repeated call for what it is.
+fn tells_repeats(line: &Line) -> bool {
+    line.gateway.capabilities().idempotency.is_some()
 }
 
 /// Sets the next look, unless something newer did.
@@ -359,16 +366,51 @@ async fn give_back(
         }
         CancelOutcome::Refused(told) => {
             warn_if_alarming(&attempt, &told);
-            let event = Event::CancelRefused;
-            let recorded = record(app, &attempt, event, ("cancel", asked), (&told, None)).await?;
-            // Tried again, with a key of its own, when the next look asks.
-            app.store
-                .cancel_key(attempt.id, random::idempotency_key("cancel"), true)
-                .await?;
-            Ok(Looked {
-                look: Look::Refused,
-                row: recorded.after,
-            })
+            refused(app, line, attempt, asked, &told).await
         }
     }
+}
+
+/// A refusal speaks of its own call only. Where no key tells calls apart, it may come because an earlier one was carried
+/// out meanwhile: the gateway is asked, and only a charge that stands as it was makes the refusal the last word.
+async fn refused(
+    app: &Arc<App>,
+    line: &Line,
+    attempt: AttemptRecord,
+    asked: &Asked,
+    told: &Told,
+) -> Result<Looked, StoreError> {
+    let (mut attempt, mut asked) = (attempt, asked.clone());
+    if !tells_repeats(line) {
+        let inquiry = line.gateway.inquire(&asked.names(&attempt)).await;
+        let InquiryOutcome::Found(finding @ Finding::Charged { .. }, listed) = inquiry else {
+            return Ok(Looked {
+                look: Look::NotYet,
+                row: attempt,
+            });
+        };
+        warn_if_alarming(&attempt, &listed);
+        let event = Event::Found(finding, Source::Inquiry);
+        let recorded = record(app, &attempt, event, ("inquiry", &asked), (&listed, None)).await?;
+        let open = recorded.after.attempt.status == AttemptStatus::CancelRequested;
+        if !open || recorded.after.attempt.canceled != attempt.attempt.canceled {
+            let look = if open { Look::NotYet } else { Look::Resolved };
+            return Ok(Looked {
+                look,
+                row: recorded.after,
+            });
+        }
+        asked = asked.holding(&recorded);
+        attempt = recorded.after;
+    }
+    let event = Event::CancelRefused;
+    let recorded = record(app, &attempt, event, ("cancel", &asked), (told, None)).await?;
+    // Tried again, with a key of its own, when the next look asks.
+    app.store
+        .cancel_key(attempt.id, random::idempotency_key("cancel"), true)
+        .await?;
+    Ok(Looked {
+        look: Look::Refused,
+        row: recorded.after,
+    })
 }

@@ -13,6 +13,8 @@ mod bench;
 mod broken_wire;
 #[path = "kakaopay/cancel.rs"]
 mod cancel;
+#[path = "kakaopay/fake.rs"]
+mod fake;
 #[path = "kakaopay/order.rs"]
 mod order;
 #[path = "support/peer.rs"]

@@ -69,6 +69,7 @@ async fn every_error_answer_to_a_look_up_becomes_what_its_row_says_and_never_an_
                 InquiryOutcome::Found(Finding::NotFound { settled: false }, told) if told.alarm => {
                     Asked::NotFoundWithAlarm
                 }
+                InquiryOutcome::Found(Finding::NotFound { settled: false }, _) => Asked::NotFound,
                 other => panic!("no row becomes {other:?}"),
             };
             let expected = rows::expected(rows::ASKED, (status, code), Asked::NoWordWithAlarm);

@@ -32,6 +32,7 @@ pub(crate) enum Cancel {
 pub(crate) enum Asked {
     NoWord,
     NoWordWithAlarm,
+    NotFound,
     NotFoundWithAlarm,
 }
 
@@ -105,6 +106,7 @@ pub(crate) const ASKED: &[(u16, i32, Asked)] = &[
     (400, -503, Asked::NoWord), (503, -503, Asked::NoWord),
     (400, -603, Asked::NoWord), (500, -603, Asked::NoWord), (503, -603, Asked::NoWord),
     (400, -721, Asked::NotFoundWithAlarm),
+    (400, -723, Asked::NotFound),
 ];
 
 /// Every status that an error may come with, and one that none does.

@@ -191,6 +191,12 @@ pub(super) fn refused(
             let alarm = told.alarm || charged != Money::won(amount);
             ConfirmOutcome::Found(finding, Told { alarm, ..told })
         }
+        // Both calls say that its time is over: a payment that was charged in it would be told as a charge.
+        InquiryOutcome::Found(Finding::NotFound { .. }, told)
+            if told.code == refusal.code && decline == Decline::SessionExpired =>
+        {
+            ConfirmOutcome::Found(Finding::Declined(decline), refusal)
+        }
         InquiryOutcome::Found(
             Finding::Declined(_) | Finding::Lapsed | Finding::Pending { .. },
             told,
@@ -237,6 +243,10 @@ pub(super) fn looked_up(named: Named<'_>, heard: Heard) -> InquiryOutcome {
         // KakaoPay itself gave the name, so an operator must see that it has forgotten it.
         Some(AskedClass::Absent) => {
             InquiryOutcome::Found(Finding::NotFound { settled: false }, alarming(quiet))
+        }
+        // As weak as that it knows nothing: whether a charge would be told in its place is not certain.
+        Some(AskedClass::Over) => {
+            InquiryOutcome::Found(Finding::NotFound { settled: false }, quiet)
         }
         // The rest says that something is wrong with us (key, quota, shop code), never "not charged".
         None => InquiryOutcome::NoWord(alarming(quiet)),

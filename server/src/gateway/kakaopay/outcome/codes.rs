@@ -44,6 +44,8 @@ pub(super) enum AskedClass {
     Trouble,
     /// There is no such payment.
     Absent,
+    /// The payment's time is over.
+    Over,
 }
 
 /// HTTP statuses, what each proves together with each of these codes, and the codes.
@@ -103,6 +105,8 @@ pub(super) const ASKED: &[Group<AskedClass>] = &[
     (&[400, 503], AskedClass::Trouble, &[-503]),
     (&[400, 500, 503], AskedClass::Trouble, &[-603]),
     (&[400], AskedClass::Absent, &[-721]),
+    // Whether a look-up ever says this is not certain.
+    (&[400], AskedClass::Over, &[-723]),
 ];
 
 /// The class of a pair, if it is listed.
@@ -138,7 +142,7 @@ mod tests {
         // The tests over the wire list each pair once more; one that is added here must be added there.
         check(APPROVE, 31, 39);
         check(CANCEL, 23, 31);
-        check(ASKED, 4, 8);
+        check(ASKED, 5, 9);
     }
 
     #[test]
