@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use payment::id::{AttemptReference, GatewayOrderId, OrderId, Sku};
+use payment::id::{AttemptReference, GatewayName, GatewayOrderId, OrderId, Sku};
 use payment::money::Won;
 use payment::refund::RefundStatus;
 use payment::time::{Millis, PageTimes};
@@ -67,6 +67,8 @@ pub struct OrderPage {
     pub times: PageTimes,
     /// What has happened, oldest first.
     pub timeline: Vec<Moment>,
+    /// Through which gateways it can be paid, first choice first.
+    pub methods: Vec<GatewayName>,
     /// On a return page: the attempt that the address names.
     pub returned: Option<ReturnedAttempt>,
     /// Development only: the gateway's truth about this order, one line per gateway order id.
@@ -106,6 +108,8 @@ pub struct ReturnedAttempt {
     pub gateway_order_id: GatewayOrderId,
     /// Whether nothing was sent for it yet, so that a confirm may start.
     pub ready: bool,
+    /// Whether its gateway opened the payment by a call: then the address brings a token, and all else is known here.
+    pub by_call: bool,
 }
 
 /// One entry of an order's timeline.

@@ -2,7 +2,7 @@
 //! first picture in the browser.
 
 use payment::checkout::Checkout;
-use payment::id::{AttemptReference, GatewayOrderId, OrderId, PaymentKey};
+use payment::id::{AttemptReference, GatewayName, GatewayOrderId, OrderId, PaymentKey};
 use payment::money::Won;
 use payment::time::{Millis, PageTimes};
 use payment::view::{Stage, View};
@@ -32,6 +32,8 @@ pub enum Notice {
     WindowClosed,
     /// The payment window reported a refusal.
     WindowRefused,
+    /// The gateway opened no payment window.
+    WindowNotOpened,
     /// The server did not take a request.
     Refused(ProblemCode),
 }
@@ -53,6 +55,7 @@ impl TryFrom<String> for Notice {
         match name.as_str() {
             "window_closed" => Ok(Self::WindowClosed),
             "window_refused" => Ok(Self::WindowRefused),
+            "window_not_opened" => Ok(Self::WindowNotOpened),
             code => ProblemCode::parse(code)
                 .map(Self::Refused)
                 .ok_or(NotANotice),
@@ -65,6 +68,7 @@ impl From<Notice> for String {
         match notice {
             Notice::WindowClosed => "window_closed".to_owned(),
             Notice::WindowRefused => "window_refused".to_owned(),
+            Notice::WindowNotOpened => "window_not_opened".to_owned(),
             Notice::Refused(code) => code.as_str().to_owned(),
         }
     }
@@ -80,12 +84,22 @@ impl Notice {
         }
     }
 
+    /// What the end of a window means that a gateway opened by a call.
+    #[must_use]
+    pub fn of_end(how: &str) -> Self {
+        match how {
+            "closed" => Self::WindowClosed,
+            _ => Self::WindowRefused,
+        }
+    }
+
     /// Its words, where it has any.
     #[must_use]
     pub const fn text(self, lang: Lang) -> Option<&'static str> {
         match self {
             Self::WindowClosed => Some(lang.say(Say::WindowClosed)),
             Self::WindowRefused => Some(lang.say(Say::WindowRefused)),
+            Self::WindowNotOpened => Some(lang.say(Say::WindowNotOpened)),
             Self::Refused(code) => lang.refusal(code),
         }
     }
@@ -110,6 +124,10 @@ pub struct Seed {
     pub start: bool,
     /// What to say beside the stage.
     pub notice: Option<Notice>,
+    /// Through which gateways it can be paid, first choice first.
+    pub methods: Vec<GatewayName>,
+    /// The attempt from whose window the shopper came back without having paid.
+    pub left: Option<AttemptReference>,
 }
 
 impl Seed {

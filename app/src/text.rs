@@ -8,6 +8,7 @@ mod ko;
 mod mail;
 mod window;
 
+use payment::id::GatewayName;
 use payment::money::Won;
 use payment::reach::{Decline, NotSent, Reason};
 use payment::refund::{RefundStatus, RefusedFor};
@@ -167,6 +168,12 @@ pub enum Say {
     WindowClosed,
     /// The payment window reported a refusal.
     WindowRefused,
+    /// The gateway opened no payment window.
+    WindowNotOpened,
+    /// Name of the choice between ways to pay.
+    Methods,
+    /// The button that pays in another way than the one that was authenticated.
+    PayOtherwise,
     /// Name of the progress bar.
     Progress,
     /// Link to the order history.
@@ -289,6 +296,16 @@ impl Lang {
             Self::Ko => ko::pay(action),
             Self::En => en::pay(action),
         }
+    }
+
+    /// A way to pay, by its gateway's name; one that has no words here goes by that.
+    #[must_use]
+    pub fn method(self, gateway: &GatewayName) -> String {
+        let known = match self {
+            Self::Ko => ko::method(gateway.as_str()),
+            Self::En => en::method(gateway.as_str()),
+        };
+        known.map_or_else(|| gateway.to_string(), str::to_owned)
     }
 
     /// Why the server did not take a request, where the shopper can do something about it.

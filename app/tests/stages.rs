@@ -5,7 +5,7 @@ use app::seed::{Notice, Returned, Screen, Seed, stage_name};
 use app::text::Lang;
 use leptos::prelude::*;
 use payment::attempt::AttemptStatus;
-use payment::id::{AttemptReference, GatewayOrderId, OrderId, PaymentKey};
+use payment::id::{AttemptReference, GatewayName, GatewayOrderId, OrderId, PaymentKey};
 use payment::money::Won;
 use payment::order::OrderStatus;
 use payment::reach::{NotSent, Reach, Reason};
@@ -63,6 +63,8 @@ fn seed(lang: Lang, state: OrderState) -> Seed {
         confirm: None,
         start: false,
         notice: None,
+        methods: vec![GatewayName::parse("toss").expect("a valid value")],
+        left: None,
     }
 }
 
@@ -263,7 +265,11 @@ fn a_notice_is_only_said_where_a_new_try_is_possible() {
 #[test]
 fn a_seed_survives_the_way_into_the_page_and_back() {
     let notices = ProblemCode::ALL.iter().copied().map(Notice::Refused);
-    for notice in notices.chain([Notice::WindowClosed, Notice::WindowRefused]) {
+    for notice in notices.chain([
+        Notice::WindowClosed,
+        Notice::WindowRefused,
+        Notice::WindowNotOpened,
+    ]) {
         let sent = Seed {
             confirm: Some(returned()),
             confirming_for: Some(Millis::new(1_500)),
@@ -273,4 +279,43 @@ fn a_seed_survives_the_way_into_the_page_and_back() {
         let text = serde_json::to_string(&sent).unwrap();
         assert_eq!(serde_json::from_str::<Seed>(&text).unwrap(), sent);
     }
+}
+
+#[test]
+fn a_choice_between_ways_to_pay_is_offered_only_where_there_is_one() {
+    let both = |state| Seed {
+        methods: ["toss", "kakaopay", "new_one"]
+            .map(|name| GatewayName::parse(name).expect("a valid value"))
+            .to_vec(),
+        left: Some(AttemptReference::parse("ref_1").expect("a valid value")),
+        ..seed(Lang::En, state)
+    };
+    let choice = html(&both(ready()));
+    for part in [
+        "<legend>How to pay</legend>",
+        "KakaoPay",
+        "new_one",
+        "name=\"left\" value=\"ref_1\"",
+    ] {
+        assert!(choice.contains(part), "{part}: {choice}");
+    }
+    assert_eq!(choice.matches("type=\"radio\"").count(), 3, "{choice}");
+    assert_eq!(choice.matches(" checked").count(), 1, "the first: {choice}");
+    let single = html(&seed(Lang::En, ready()));
+    assert!(!single.contains("radio"), "{single}");
+    // While nobody knows, no way to pay is offered.
+    let doubt = state(
+        OrderStatus::Pending,
+        Some((AttemptStatus::Unknown, None)),
+        false,
+    );
+    let waiting = html(&both(doubt));
+    assert!(!waiting.contains("<form"), "{waiting}");
+    // Nothing was sent: the same payment again, or another way.
+    let again = html(&Seed {
+        confirm: Some(returned()),
+        ..both(failed(Reason::NotSent(NotSent::Circuit)))
+    });
+    assert!(again.contains("data-testid=\"pay\""), "{again}");
+    assert!(again.contains("data-testid=\"pay-otherwise\""), "{again}");
 }

@@ -8,7 +8,7 @@ use payment::attempt::{AttemptStatus, LateSuccess};
 use payment::id::GatewayName;
 use payment::proof::NotCharged;
 use payment::resend::RatioGate;
-use payment::time::Times;
+use payment::time::{Millis, PageTimes, Times};
 use payment::wire::{AttemptView, DepositView, OrderState};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -28,6 +28,9 @@ use crate::strangers::Strangers;
 
 /// Most cancels in flight at one gateway.
 pub const CANCELS: usize = 4;
+/// Most payment windows being opened by a call at one gateway: fewer than the requests that its lane works on at once, so
+/// that a gateway which answers none leaves room for the other's.
+pub const OPENS: usize = 8;
 
 /// One gateway with its limits.
 pub struct Line {
@@ -48,6 +51,8 @@ pub struct Line {
     pub inquiry_places: u32,
     /// The limit on cancels in flight.
     pub cancels: Arc<Semaphore>,
+    /// The limit on windows being opened by a call.
+    pub opens: Semaphore,
     /// Whether the last inquiry found it silent: then its first answer wakes everything that waits for it.
     silent: AtomicBool,
 }
@@ -55,8 +60,7 @@ pub struct Line {
 impl Line {
     /// A gateway under its contract.
     #[must_use]
-    pub fn new(gateway: Arc<dyn Gateway>, config: &Config, clock: Clock) -> Self {
-        let times = config.times;
+    pub fn new(gateway: Arc<dyn Gateway>, times: Times, config: &Config, clock: Clock) -> Self {
         let breaker = Breaker::new(gateway.name().clone(), config.circuit, clock);
         Self {
             gateway,
@@ -69,6 +73,7 @@ impl Line {
             )),
             inquiry_places: config.bounds.inquiries,
             cancels: Arc::new(Semaphore::new(CANCELS)),
+            opens: Semaphore::new(OPENS),
             silent: AtomicBool::new(false),
         }
     }
@@ -186,10 +191,24 @@ impl App {
         self.config.late_success
     }
 
+    /// The times of the page that waits for an order: those of the gateway of its open attempt, else of its latest, else of
+    /// the first.
+    #[must_use]
+    pub fn page_times(&self, order: &OrderRecord) -> PageTimes {
+        let attempts = order.attempts.iter().rev();
+        let open = attempts
+            .clone()
+            .find(|record| record.attempt.status.is_open());
+        open.or_else(|| attempts.clone().next())
+            .and_then(|record| self.line(&record.gateway))
+            .or(self.lines.first())
+            .map_or(PageTimes::DEFAULT, |line| line.times.page)
+    }
+
     /// An order's state as a poll tells it.
     #[must_use]
     pub fn order_state(&self, order: &OrderRecord) -> OrderState {
-        let state = order_state(order, self.poll_after());
+        let state = order_state(order, self.poll_after(self.page_times(order).poll_interval));
         OrderState {
             poll_after_ms: patient(&state, state.poll_after_ms),
             ..state
@@ -198,9 +217,15 @@ impl App {
 
     /// When a page is to ask again, ms: its own step, longer while too many ask.
     #[must_use]
-    pub fn poll_after(&self) -> u64 {
-        let times = self.lines.first().map_or(Times::DEFAULT, |line| line.times);
-        self.pressure.poll_after(times.page.poll_interval).get()
+    pub fn poll_after(&self, step: Millis) -> u64 {
+        self.pressure.poll_after(step).get()
+    }
+
+    /// The longest that a call to any of the gateways takes.
+    #[must_use]
+    pub fn longest_timeout(&self) -> Millis {
+        let timeouts = self.lines.iter().map(|line| line.times.pg_timeout);
+        timeouts.max().unwrap_or_default()
     }
 }
 

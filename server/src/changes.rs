@@ -34,6 +34,8 @@ const ORDERS: usize = 65_536;
 struct Kept {
     owner: Owner,
     state: OrderState,
+    /// The step of the page that waits for it.
+    step: Millis,
 }
 
 /// The orders that shoppers wait for.
@@ -112,6 +114,7 @@ pub async fn state_of(
             };
             let kept = Arc::new(Kept {
                 state: app.order_state(&order),
+                step: app.page_times(&order).poll_interval,
                 owner: order.owner,
             });
             cache.keep(id, Arc::clone(&kept), begun);
@@ -120,7 +123,7 @@ pub async fn state_of(
     };
     counter!("poll_answers_total", "source" => source).increment(1);
     let mine = (kept.owner == *owner).then(|| OrderState {
-        poll_after_ms: patient(&kept.state, app.poll_after()),
+        poll_after_ms: patient(&kept.state, app.poll_after(kept.step)),
         ..kept.state.clone()
     });
     Ok(mine)
@@ -197,6 +200,7 @@ mod tests {
     fn kept() -> Arc<Kept> {
         Arc::new(Kept {
             owner: Owner("o".to_owned()),
+            step: Millis::from_secs(2),
             state: OrderState {
                 order_id: id(),
                 status: OrderStatus::Pending,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use payment::attempt::LateSuccess;
+use payment::id::GatewayName;
 use payment::resend::Policy;
 use payment::time::{Millis, Times, TimesError};
 use serde::Deserialize;
@@ -23,8 +24,9 @@ mod toss_keys;
 
 pub use bounds::Bounds;
 pub use database::DatabaseUrl;
-pub use gateways::GatewaySettings;
+pub use gateways::{GatewaySettings, Wire};
 pub use settings::{LatePolicy, ResendPolicy, Settings};
+pub use times::KAKAOPAY;
 pub use toss_keys::KeyKind;
 
 /// Where a deployment stands.
@@ -53,6 +55,14 @@ pub enum ConfigError {
     /// Two times contradict each other.
     #[error("the times contradict each other: {0}")]
     Times(#[from] TimesError),
+    /// Two times of one gateway contradict each other.
+    #[error("the times of {gateway} contradict each other: {source}")]
+    TimesOf {
+        /// Which.
+        gateway: &'static str,
+        /// How.
+        source: TimesError,
+    },
     /// A setting's value is not one.
     #[error("{name}: {why}")]
     Bad {
@@ -84,7 +94,7 @@ pub struct Config {
     pub gateways: Vec<GatewaySettings>,
     /// The fake gateway's address, when it is in use.
     pub fakepg_url: Option<String>,
-    /// The timing contract.
+    /// The timing contract that `JARI_PG_*` sets, and the database's; each gateway has its own in its settings.
     pub times: Times,
     /// How long an order can be paid.
     pub order_ttl: Millis,
@@ -149,6 +159,7 @@ impl Config {
                 .unwrap_or_else(|| "http://127.0.0.1:3900".to_owned())
         });
         check_texts(&given, production)?;
+        let gateways = gateways::gateways(&given, fakepg_url.as_deref(), env)?;
         Ok(Self {
             database_url: given
                 .database_url
@@ -162,7 +173,6 @@ impl Config {
                 .public_url
                 .clone()
                 .map(|url| url.trim_end_matches('/').to_owned()),
-            gateways: gateways::gateways(&given, fakepg_url.as_deref(), env)?,
             fakepg_url,
             times,
             order_ttl: Millis::new(given.order_ttl_ms.unwrap_or(86_400_000)),
@@ -190,13 +200,35 @@ impl Config {
                 .site_root
                 .clone()
                 .unwrap_or_else(|| "target/site".to_owned()),
-            drain: given
-                .drain_ms
-                .map_or(times.pg_timeout.plus(Millis::from_secs(5)), Millis::new),
+            drain: given.drain_ms.map_or(
+                longest_timeout(&gateways).plus(Millis::from_secs(5)),
+                Millis::new,
+            ),
+            gateways,
             bounds: bounds::bounds(&given)?,
             cancel_cutoff: Millis::new(given.cancel_cutoff_ms.unwrap_or(86_400_000)),
             operator_token: operator::token(&given)?,
         })
+    }
+
+    /// The timing contract of a gateway; of one that is not configured the default one.
+    #[must_use]
+    pub fn times_of(&self, gateway: &GatewayName) -> Times {
+        let known = self.gateways.iter().find(|known| known.name == *gateway);
+        known.map_or(self.times, |known| known.times)
+    }
+
+    /// The longest that a call to any of the gateways takes.
+    #[must_use]
+    pub fn longest_timeout(&self) -> Millis {
+        longest_timeout(&self.gateways)
+    }
+
+    /// The caps of all gateways together; `None` when one of them has none.
+    #[must_use]
+    pub fn caps(&self) -> Option<u32> {
+        let caps = self.gateways.iter().map(|gateway| gateway.times.cap);
+        caps.sum()
     }
 
     /// Whether this is a developer's or a lab's machine.
@@ -204,6 +236,11 @@ impl Config {
     pub fn is_development(&self) -> bool {
         self.env == Environment::Development
     }
+}
+
+fn longest_timeout(gateways: &[GatewaySettings]) -> Millis {
+    let timeouts = gateways.iter().map(|gateway| gateway.times.pg_timeout);
+    timeouts.max().unwrap_or_default()
 }
 
 /// Checks what must be there, and what would only fail later.

@@ -71,22 +71,29 @@ impl Answer {
 enum Progress {
     /// The answer is there already: nothing was claimed, or nothing was sent.
     Done(Answer),
-    /// The send is being made: this is the order's state until the result comes.
-    Sending(OrderState, oneshot::Receiver<Answer>),
+    /// The send is being made, and its result comes.
+    Sending {
+        /// The order's state until then.
+        state: OrderState,
+        /// When the shopper has left.
+        leaves: Millis,
+        /// The answer.
+        result: oneshot::Receiver<Answer>,
+    },
 }
 
 /// Starts a confirm and waits for its answer, at the latest until the deadline (without one: the total wait).
 ///
 /// Everything from the claim on runs detached: if the caller is dropped, the work goes on.
 pub async fn confirm(app: &Arc<App>, confirm: Confirm) -> Answer {
-    let answer_by = app
-        .lines
-        .first()
-        .map_or(Millis::ZERO, |line| leaves_at(line, &confirm));
     match begin(app, confirm).await {
         Progress::Done(answer) => answer,
-        Progress::Sending(state, result) => {
-            let left = answer_by.less(app.clock.now()).to_duration();
+        Progress::Sending {
+            state,
+            leaves,
+            result,
+        } => {
+            let left = leaves.less(app.clock.now()).to_duration();
             match tokio::time::timeout(left, result).await {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(_)) | Err(_) => Answer::InDoubt(state),
@@ -99,7 +106,7 @@ pub async fn confirm(app: &Arc<App>, confirm: Confirm) -> Answer {
 pub async fn start(app: &Arc<App>, confirm: Confirm) -> Answer {
     match begin(app, confirm).await {
         Progress::Done(answer) => answer,
-        Progress::Sending(state, _) => Answer::InDoubt(state),
+        Progress::Sending { state, .. } => Answer::InDoubt(state),
     }
 }
 
@@ -188,8 +195,12 @@ async fn run(
         }
     };
     let (finish, finished) = oneshot::channel();
-    let _ = tell.send(Progress::Sending(app.order_state(&order), finished));
     let leaves = leaves_at(&line, &confirm);
+    let _ = tell.send(Progress::Sending {
+        state: app.order_state(&order),
+        leaves,
+        result: finished,
+    });
     let sent = send::send(&app, &line, &call, admitted, leaves).await;
     let told = &sent.told;
     if let Event::SendRefused(why) = sent.event {
@@ -225,6 +236,12 @@ async fn claim(app: &App, confirm: &Confirm) -> Result<Claimed, StoreError> {
         payment_key: confirm.request.payment_key.clone(),
         amount: confirm.request.amount,
         gateway: first.gateway.name().clone(),
+        by_call: app
+            .lines
+            .iter()
+            .filter(|line| line.gateway.capabilities().opens_by_call)
+            .map(|line| line.gateway.name().clone())
+            .collect(),
         idempotency_key: random::idempotency_key("confirm"),
         reference: random::attempt_reference(),
         node: app.node.clone(),

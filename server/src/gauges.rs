@@ -4,7 +4,7 @@ use metrics::gauge;
 use payment::id::GatewayName;
 use payment::time::Millis;
 
-use crate::app::{App, CANCELS, Line};
+use crate::app::{App, CANCELS, Line, OPENS};
 
 /// Sets the gauges that are not set where they change.
 pub fn sample(app: &App) {
@@ -12,7 +12,9 @@ pub fn sample(app: &App) {
         of_line(line, app.clock.now());
     }
     app.lanes.sample();
-    let after = Millis::new(app.poll_after()).to_duration();
+    // The longest of the pages' steps, as the first gateway's shoppers are told it where all are equal.
+    let step = app.lines.iter().map(|line| line.times.page.poll_interval);
+    let after = Millis::new(app.poll_after(step.max().unwrap_or_default())).to_duration();
     gauge!("poll_after_ms").set(after.as_secs_f64() * 1_000.0);
     let pools = app.store.pools().into_iter();
     let pools = pools.chain(app.polls.pools()).chain(app.reads.pools());
@@ -41,8 +43,12 @@ fn of_line(line: &Line, now: Millis) {
     set("pg_cap", cap.map_or(f64::INFINITY, f64::from));
     set("pg_reserve", f64::from(line.slots.reserve()));
     places(gateway, "confirm", limit);
-    let cancels = u32::try_from(CANCELS).unwrap_or(u32::MAX);
-    for (operation, most) in [("inquire", line.inquiry_places), ("cancel", cancels)] {
+    let count = |places: usize| u32::try_from(places).unwrap_or(u32::MAX);
+    let mut operations = vec![("inquire", line.inquiry_places), ("cancel", count(CANCELS))];
+    if line.gateway.capabilities().opens_by_call {
+        operations.push(("open", count(OPENS)));
+    }
+    for (operation, most) in operations {
         places(gateway, operation, f64::from(most));
         // They exist before the first call, so that "none" can be told from "not there".
         gauge!("pg_in_flight", "gateway" => gateway.to_string(), "operation" => operation)

@@ -25,3 +25,4 @@ pub mod resolve;
 pub mod serve;
 pub mod store;
 pub mod strangers;
+pub mod window;

@@ -91,6 +91,7 @@ pub fn register(gateway: &GatewayName) {
     ] {
         counter!("pg_not_sent_total", "gateway" => gateway(), "reason" => why.label()).increment(0);
     }
+    counter!("pg_opens_refused_total", "gateway" => gateway()).increment(0);
     for decision in Decision::ALL {
         counter!("pg_resend_total", "gateway" => gateway(), "decision" => decision.label())
             .increment(0);
@@ -132,6 +133,11 @@ pub fn register(gateway: &GatewayName) {
     for source in ["cache", "database"] {
         counter!("poll_answers_total", "source" => source).increment(0);
     }
+}
+
+/// A payment window that was not opened, as too many are being opened.
+pub fn open_refused(gateway: &GatewayName) {
+    counter!("pg_opens_refused_total", "gateway" => gateway.to_string()).increment(1);
 }
 
 /// Something about money that needs an operator's eye.

@@ -166,12 +166,11 @@ async fn sweep(app: &App) -> Result<(), StoreError> {
     lapse(app, now).await?;
     let mut left = app.store.approving_of_dead_nodes(&app.node, now).await?;
     // A claim whose work died without its node: its commit's answer was lost, or it panicked.
-    let times = app.config.times;
     // A resend has a gateway timeout of its own.
-    let longest = times
-        .pg_timeout
+    let longest = app
+        .longest_timeout()
         .times(2)
-        .plus(times.database_wait.times(2))
+        .plus(app.config.times.database_wait.times(2))
         .plus(WORK_MARGIN);
     left.extend(app.store.approving_since(now.minus(longest)).await?);
     make_unknown(app, &left).await?;

@@ -63,8 +63,17 @@ impl Answer {
 enum Started {
     /// There is nothing to wait for.
     Ended(Answer),
-    /// It is stored and worked on: its row, what to answer until its end, and word that this work is over.
-    Open(RefundId, Answer, oneshot::Receiver<()>),
+    /// It is stored and worked on.
+    Open {
+        /// Its row.
+        id: RefundId,
+        /// What to answer until its end.
+        answer: Answer,
+        /// How long a page holds the response.
+        wait: Millis,
+        /// Word that this work is over.
+        over: oneshot::Receiver<()>,
+    },
 }
 
 /// Stores a wish, carries it out and waits for its end, at most as long as a page holds a response.
@@ -73,14 +82,19 @@ enum Started {
 pub async fn cancel(app: &Arc<App>, cancel: Cancel) -> Answer {
     match begin(app, cancel).await {
         Started::Ended(answer) => answer,
-        Started::Open(id, answer, over) => wait_for_end(app, id, answer, over).await,
+        Started::Open {
+            id,
+            answer,
+            wait,
+            over,
+        } => wait_for_end(app, id, answer, (wait, over)).await,
     }
 }
 
 /// The same for a page without script: returns once the wish is stored.
 pub async fn start(app: &Arc<App>, cancel: Cancel) -> Answer {
     match begin(app, cancel).await {
-        Started::Ended(answer) | Started::Open(_, answer, _) => answer,
+        Started::Ended(answer) | Started::Open { answer, .. } => answer,
     }
 }
 
@@ -127,7 +141,12 @@ async fn run(app: Arc<App>, cancel: Cancel, tell: oneshot::Sender<Started>) {
         return;
     }
     let (finish, finished) = oneshot::channel();
-    let _ = tell.send(Started::Open(row.id, answer, finished));
+    let _ = tell.send(Started::Open {
+        id: row.id,
+        answer,
+        wait: app.page_times(&order).response_wait,
+        over: finished,
+    });
     if let Err(error) = work_on(&app, row.attempt).await {
         tracing::warn!(
             refund = row.reference,
@@ -175,9 +194,9 @@ async fn wait_for_end(
     app: &App,
     id: RefundId,
     answer: Answer,
-    mut over: oneshot::Receiver<()>,
+    (wait, mut over): (Millis, oneshot::Receiver<()>),
 ) -> Answer {
-    let until = app.clock.now().plus(app.config.times.page.response_wait);
+    let until = app.clock.now().plus(wait);
     let mut pause = FIRST_PAUSE;
     let mut working = true;
     loop {

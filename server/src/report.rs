@@ -3,9 +3,12 @@
 use std::fmt::Write as _;
 
 use payment::predict::{cap_needed, in_flight, longest_hold, refused_share, resend_room};
+use payment::resend::Policy;
 use payment::time::{Millis, Times};
 
-use crate::config::Config;
+use crate::config::{Config, GatewaySettings};
+use crate::gateway::{Capabilities, WebhookProof};
+use crate::serve;
 
 /// Under which load to predict.
 #[derive(Debug, Clone, Copy)]
@@ -23,8 +26,9 @@ pub struct Load {
 pub fn report(config: &Config, load: Load) -> String {
     let mut text = String::new();
     settings(&mut text, config);
-    inequalities(&mut text, &config.times);
-    predictions(&mut text, &config.times, load);
+    for gateway in &config.gateways {
+        of_gateway(&mut text, gateway, config, load);
+    }
     text
 }
 
@@ -47,18 +51,6 @@ fn settings(text: &mut String, config: &Config) {
     line(text, "environment", &format!("{:?}", config.env));
     line(text, "database", &config.database_url);
     line(text, "listens on", &config.addr);
-    for gateway in &config.gateways {
-        let keys = gateway
-            .keys
-            .map_or_else(|| "the fake gateway".to_owned(), |kind| kind.to_string());
-        line(
-            text,
-            "gateway",
-            &format!("{} at {}, {keys}", gateway.name, gateway.base_url),
-        );
-    }
-    line(text, "cap", &count(times.cap));
-    line(text, "reserve", &times.reserve);
     line(text, "resend", &format!("{:?}", config.resend));
     line(text, "resend ratio", &ratio(config.resend_per_mille));
     line(text, "circuit", &format!("{:?}", config.circuit));
@@ -80,15 +72,7 @@ fn settings(text: &mut String, config: &Config) {
         "operator's token",
         &operator.map_or("unset".to_owned(), ToString::to_string),
     );
-    line(text, "response wait", &times.page.response_wait);
-    let polls = format!("{} x {}", times.page.poll_count, times.page.poll_interval);
-    line(text, "polls", &polls);
-    line(text, "total wait", &times.total_wait());
-    line(text, "PG timeout", &times.pg_timeout);
-    line(text, "PG connect timeout", &times.pg_connect_timeout);
-    line(text, "PG confirm window", &times.confirm_window);
     line(text, "database wait", &times.database_wait);
-    line(text, "node lease", &times.node_lease);
     let bounds = &config.bounds;
     line(text, "inquiries in flight", &bounds.inquiries);
     line(text, "unknown is overdue after", &bounds.unknown);
@@ -98,6 +82,65 @@ fn settings(text: &mut String, config: &Config) {
         bounds.strangers, bounds.webhook_rate
     );
     line(text, "webhooks of nobody", &strangers);
+}
+
+/// One gateway: its times and what it can do, that they agree, and what they mean under load.
+fn of_gateway(text: &mut String, gateway: &GatewaySettings, config: &Config, load: Load) {
+    let times = &gateway.times;
+    let _ = writeln!(text, "\nGateway {} at {}", gateway.name, gateway.base_url);
+    let keys = gateway.keys;
+    line(
+        text,
+        "keys",
+        &keys.map_or_else(|| "the fake gateway's".to_owned(), |kind| kind.to_string()),
+    );
+    line(text, "cap", &count(times.cap));
+    line(text, "reserve", &times.reserve);
+    line(text, "response wait", &times.page.response_wait);
+    let polls = format!("{} x {}", times.page.poll_count, times.page.poll_interval);
+    line(text, "polls", &polls);
+    line(text, "total wait", &times.total_wait());
+    line(text, "PG timeout", &times.pg_timeout);
+    line(text, "PG connect timeout", &times.pg_connect_timeout);
+    line(text, "PG confirm window", &times.confirm_window);
+    line(text, "node lease", &times.node_lease);
+    match serve::gateway(gateway) {
+        Ok(adapter) => sheet(text, adapter.capabilities(), config),
+        Err(error) => line(text, "cannot be used", &format!("{error:#}")),
+    }
+    inequalities(text, times);
+    predictions(text, times, load);
+}
+
+/// What a gateway can do, as its adapter says.
+fn sheet(text: &mut String, can: &Capabilities, config: &Config) {
+    let yes = |is: bool| if is { "yes" } else { "no" };
+    let known = |span: Option<Millis>, none: &str| {
+        span.map_or_else(|| none.to_owned(), |span| span.to_string())
+    };
+    line(
+        text,
+        "remembers a key for",
+        &known(can.idempotency, "no keys"),
+    );
+    let resent = can.idempotency.is_some() && config.resend != Policy::Off;
+    line(text, "lost confirms are resent", &yes(resent));
+    line(text, "looks up by order id", &yes(can.inquiry_by_order));
+    line(text, "opens windows by a call", &yes(can.opens_by_call));
+    line(text, "gives part back", &yes(can.partial_cancel));
+    line(
+        text,
+        "gives up by itself after",
+        &known(can.platform_timeout, "not known"),
+    );
+    line(text, "has deposits", &yes(can.deposits));
+    let hooks = can.webhooks.iter().map(|kind| match kind.proof {
+        WebhookProof::Hint => kind.name.to_owned(),
+        WebhookProof::Secret => format!("{} (with a secret)", kind.name),
+    });
+    let hooks: Vec<String> = hooks.collect();
+    let none = hooks.is_empty().then(|| "none".to_owned());
+    line(text, "webhooks", &none.unwrap_or_else(|| hooks.join(", ")));
 }
 
 fn count(cap: Option<u32>) -> String {
@@ -113,7 +156,7 @@ fn ratio(per_mille: Option<u32>) -> String {
 
 /// They hold, or the server had refused to start.
 fn inequalities(text: &mut String, times: &Times) {
-    text.push_str("\nInequalities, all checked\n");
+    text.push_str("  Inequalities, all checked\n");
     let total = times.total_wait();
     let needed = times
         .database_wait
@@ -121,7 +164,7 @@ fn inequalities(text: &mut String, times: &Times) {
         .plus(times.pg_timeout)
         .plus(Millis::new(1_000));
     let mut holds = |left: &str, a: String, sign: &str, right: &str, b: String| {
-        let _ = writeln!(text, "  {left} ({a}) {sign} {right} ({b})");
+        let _ = writeln!(text, "    {left} ({a}) {sign} {right} ({b})");
     };
     holds(
         "total wait",
@@ -163,7 +206,7 @@ fn predictions(text: &mut String, times: &Times, load: Load) {
     let hold = delay.min(times.pg_timeout);
     let _ = writeln!(
         text,
-        "\nPredictions at {rate} confirms/s and a PG that takes {delay}"
+        "  Predictions at {rate} confirms/s and a PG that takes {delay}"
     );
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     line(
@@ -206,6 +249,7 @@ mod tests {
     fn the_report_shows_settings_inequalities_and_predictions_and_no_secret() {
         let settings = Settings {
             env: Some(Environment::Development),
+            gateways: Some(vec!["toss".to_owned(), "kakaopay".to_owned()]),
             secret_key: Some(Secret::new("0123456789abcdef0123456789abcdef")),
             toss_secret_key: Some(Secret::new("test_sk_hush")),
             ..Settings::default()
@@ -228,6 +272,10 @@ mod tests {
             "cap for at most 1.0 %        248",
             "longest hold, none refused   800 ms",
             "while at most 90.0 % of the cap is in use",
+            "Gateway toss at http://127.0.0.1:3900",
+            "webhooks                     PAYMENT_STATUS_CHANGED, DEPOSIT_CALLBACK (with a secret), CANCEL_STATUS_CHANGED",
+            "Gateway kakaopay at http://127.0.0.1:3900",
+            "total wait (36000 ms) >= 2 x database wait + PG timeout + 1000 ms (20000 ms)",
         ] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }

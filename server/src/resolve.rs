@@ -328,12 +328,15 @@ async fn give_back(
             row: attempt,
         });
     };
+    let not_yet = |row| {
+        Ok(Looked {
+            look: Look::NotYet,
+            row,
+        })
+    };
     // No place for a cancel now: it is owed still, and the place of an inquiry is not held for it.
     let Ok(_place) = line.cancels.try_acquire() else {
-        return Ok(Looked {
-            look: Look::NotYet,
-            row: attempt,
-        });
+        return not_yet(attempt);
     };
     let charge = attempt
         .attempt
@@ -348,12 +351,6 @@ async fn give_back(
         balance: Some(charge.less(attempt.attempt.canceled)),
         reason: "cancel owed by the shop".to_owned(),
         idempotency_key: app.store.cancel_key(attempt.id, new_key, false).await?,
-    };
-    let not_yet = |row| {
-        Ok(Looked {
-            look: Look::NotYet,
-            row,
-        })
     };
     match line.gateway.cancel(&call).await {
         CancelOutcome::Found(finding, told) => {

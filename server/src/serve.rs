@@ -16,8 +16,9 @@ use tokio_util::task::TaskTracker;
 use crate::app::{App, Line, Working};
 use crate::changes::OrderCache;
 use crate::clock::Clock;
-use crate::config::{Config, GatewaySettings, Switch};
+use crate::config::{Config, GatewaySettings, Switch, Wire};
 use crate::gateway::Gateway;
+use crate::gateway::kakaopay::{KakaoPay, KakaoPayConfig};
 use crate::gateway::toss::{Toss, TossConfig};
 use crate::http::guard::RateLimits;
 use crate::http::{Web, accept, router};
@@ -159,7 +160,7 @@ pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result
         .map(|gateway| line(gateway, &config, clock))
         .collect::<anyhow::Result<Vec<_>>>()?;
     Ok(Arc::new(App {
-        lanes: Lanes::new(lanes, config.times.cap),
+        lanes: Lanes::new(lanes, config.caps()),
         pressure: Pressure::default(),
         rate_limits: RateLimits::default(),
         cache: OrderCache::default(),
@@ -180,16 +181,38 @@ pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result
 }
 
 fn line(settings: &GatewaySettings, config: &Config, clock: Clock) -> anyhow::Result<Arc<Line>> {
-    let gateway = gateway(settings, config)?;
+    let gateway = gateway(settings)?;
     metrics::register(&settings.name);
-    Ok(Arc::new(Line::new(gateway, config, clock)))
+    Ok(Arc::new(Line::new(gateway, settings.times, config, clock)))
 }
 
 /// A gateway's adapter; it calls nobody yet.
 ///
 /// # Errors
 /// When its settings cannot be used.
-pub fn gateway(settings: &GatewaySettings, config: &Config) -> anyhow::Result<Arc<dyn Gateway>> {
+pub fn gateway(settings: &GatewaySettings) -> anyhow::Result<Arc<dyn Gateway>> {
+    match settings.wire {
+        Wire::Toss => toss(settings),
+        Wire::KakaoPay => kakaopay(settings),
+    }
+}
+
+fn kakaopay(settings: &GatewaySettings) -> anyhow::Result<Arc<dyn Gateway>> {
+    let kakaopay = KakaoPay::new(KakaoPayConfig {
+        name: settings.name.clone(),
+        base_url: settings.base_url.clone(),
+        cid: settings.client_key.clone(),
+        secret_key: settings.secret_key.clone(),
+        pg_timeout: settings.times.pg_timeout,
+        connect_timeout: settings.times.pg_connect_timeout,
+        inquiry_timeout: KakaoPayConfig::INQUIRY_TIMEOUT,
+        confirm_window: settings.times.confirm_window,
+    })
+    .with_context(|| format!("setting up the gateway {}", settings.name))?;
+    Ok(Arc::new(kakaopay))
+}
+
+fn toss(settings: &GatewaySettings) -> anyhow::Result<Arc<dyn Gateway>> {
     let toss = Toss::new(TossConfig {
         name: settings.name.clone(),
         base_url: settings.base_url.clone(),
@@ -197,10 +220,10 @@ pub fn gateway(settings: &GatewaySettings, config: &Config) -> anyhow::Result<Ar
         client_key: settings.client_key.clone(),
         secret_key: settings.secret_key.clone(),
         test_code: settings.test_code.clone(),
-        pg_timeout: config.times.pg_timeout,
-        connect_timeout: config.times.pg_connect_timeout,
+        pg_timeout: settings.times.pg_timeout,
+        connect_timeout: settings.times.pg_connect_timeout,
         inquiry_timeout: TossConfig::INQUIRY_TIMEOUT,
-        confirm_window: config.times.confirm_window,
+        confirm_window: settings.times.confirm_window,
     })
     .with_context(|| format!("setting up the gateway {}", settings.name))?;
     Ok(Arc::new(toss))

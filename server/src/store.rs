@@ -215,12 +215,29 @@ pub struct NewAttemptRow {
     pub owner: Owner,
     /// Through which gateway.
     pub gateway: GatewayName,
+    /// Whether that gateway opens its window by a call; then [`Store::keep_window`] follows.
+    pub by_call: bool,
+    /// An attempt of it whose window the shopper left for good: that one is not ready any more.
+    pub left: Option<AttemptReference>,
     /// For its return URL.
     pub reference: AttemptReference,
     /// Now.
     pub at: EpochMs,
     /// Until when its payment window may be used.
     pub window_until: EpochMs,
+}
+
+/// What a gateway answered to the call that opened an attempt's window.
+#[derive(Debug, Clone)]
+pub struct OpenedWindow {
+    /// Its own name for the payment.
+    pub handle: Option<GatewayHandle>,
+    /// Where the shopper authenticates.
+    pub window: Window,
+    /// Until when.
+    pub window_until: EpochMs,
+    /// Now.
+    pub at: EpochMs,
 }
 
 /// Why an order takes no attempt or no confirm.
@@ -262,6 +279,8 @@ pub struct Claim {
     pub amount: Won,
     /// For a new attempt, if the claim has to make one: the first configured gateway.
     pub gateway: GatewayName,
+    /// The gateways that open their windows by a call: of theirs only an attempt that was opened can be claimed.
+    pub by_call: Vec<GatewayName>,
     /// Fixed by this claim.
     pub idempotency_key: IdempotencyKey,
     /// For a new attempt.
@@ -295,7 +314,7 @@ pub enum Claimed {
     AmountMismatch,
     /// The payment key belongs to another order.
     KeyUsed,
-    /// The gateway order id was sent with another key.
+    /// The gateway order id was sent with another key, or no window was opened under it.
     NewAttemptNeeded,
     /// Not enough stock.
     OutOfStock,
@@ -554,6 +573,13 @@ pub trait Store: Send + Sync {
 
     /// The ready attempt of an order, made if there is none.
     async fn open_attempt(&self, attempt: NewAttemptRow) -> Result<Opened, StoreError>;
+    /// Stores where the window of a ready attempt was opened, unless it was opened already or is ready no more; the attempt
+    /// as it is then.
+    async fn keep_window(
+        &self,
+        attempt: AttemptId,
+        opened: OpenedWindow,
+    ) -> Result<AttemptRecord, StoreError>;
     /// Checks and claims in one committed transaction.
     async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError>;
     /// Applies an event to an attempt, with stock, order, evidence and outbox, in one committed transaction.

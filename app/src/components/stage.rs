@@ -2,7 +2,7 @@
 
 use leptos::ev::SubmitEvent;
 use leptos::prelude::*;
-use payment::id::OrderId;
+use payment::id::{GatewayName, OrderId};
 use payment::time::Millis;
 use payment::view::{PayAction, Progress, Stage};
 use payment::wire::DepositView;
@@ -160,30 +160,73 @@ fn Wait(progress: Option<Progress>, clock: RwSignal<Millis>, lang: Lang) -> impl
 fn Action(screen: Screen, seed: Seed, pressed: RwSignal<u32>) -> impl IntoView {
     let lang = seed.lang;
     let (action, _proof) = screen.view.button?;
-    let form = match (seed.confirm, screen.complete, action) {
+    let label = lang.pay(action);
+    let form = match (seed.confirm.clone(), screen.complete, action) {
         (Some(returned), true, _) => {
             let label = lang.say(Say::CompleteButton);
             let order_id = seed.order_id;
             view! { <ConfirmForm order_id returned label testid="confirm" pressed/> }.into_any()
         }
         (Some(returned), false, PayAction::ConfirmAgain) => {
-            let order_id = seed.order_id;
-            view! { <ConfirmForm order_id returned label=lang.pay(action) testid="pay" pressed/> }
-                .into_any()
-        }
-        (_, _, PayAction::Pay | PayAction::PayAgain | PayAction::ConfirmAgain) => {
-            let to = format!("/checkout/{}", seed.order_id);
+            let order_id = seed.order_id.clone();
+            // The same payment again, or while that gateway is in trouble another.
+            let others = (seed.methods.len() > 1)
+                .then(|| view! { <PayForm seed label=lang.say(Say::PayOtherwise) quiet=true/> });
             view! {
-                <form class="pay-form" method="post" action=to>
-                    <button class="button button-primary" type="submit" data-testid="pay">
-                        {lang.pay(action)}
-                    </button>
-                </form>
+                <ConfirmForm order_id returned label testid="pay" pressed/>
+                {others}
             }
             .into_any()
         }
+        (_, _, PayAction::Pay | PayAction::PayAgain | PayAction::ConfirmAgain) => {
+            view! { <PayForm seed label quiet=false/> }.into_any()
+        }
     };
     Some(form)
+}
+
+/// Opens a payment window; where there are several ways to pay, of the one that is chosen.
+#[component]
+fn PayForm(seed: Seed, label: &'static str, quiet: bool) -> impl IntoView {
+    let lang = seed.lang;
+    let (look, testid) = if quiet {
+        ("button button-quiet", "pay-otherwise")
+    } else {
+        ("button button-primary", "pay")
+    };
+    let method = |(at, gateway): (usize, GatewayName)| {
+        view! {
+            <label class="method">
+                <input
+                    type="radio"
+                    name="gateway"
+                    value=gateway.to_string()
+                    checked=at == 0
+                    data-testid="method"
+                />
+                <span>{lang.method(&gateway)}</span>
+            </label>
+        }
+    };
+    let methods = (seed.methods.len() > 1).then(|| {
+        view! {
+            <fieldset class="methods">
+                <legend>{lang.say(Say::Methods)}</legend>
+                {seed.methods.into_iter().enumerate().map(method).collect_view()}
+            </fieldset>
+        }
+    });
+    let left = seed.left.map(|left| {
+        view! { <input type="hidden" name="left" value=left.to_string()/> }
+    });
+    view! {
+        <form class="pay-form" method="post" action=format!("/checkout/{}", seed.order_id)>
+            {methods} {left}
+            <button class=look type="submit" data-testid=testid>
+                {label}
+            </button>
+        </form>
+    }
 }
 
 /// Confirms the payment that the return address carries: a plain form, taken over by script where there is one.

@@ -75,7 +75,12 @@ async fn checkout(
 fn seed(order: &OrderPage, query: &ParamsMap, lang: Lang) -> Seed {
     let returned = order.returned.as_ref();
     let code = query.get("code").filter(|_| returned.is_some());
-    let confirm = returned.and_then(|attempt| returned_payment(attempt, query));
+    let ended = query
+        .get("ended")
+        .filter(|_| returned.is_some_and(|attempt| attempt.by_call));
+    let window = code.as_deref().map(Notice::of_window);
+    let window = window.or(ended.as_deref().map(Notice::of_end));
+    let confirm = returned.and_then(|attempt| returned_payment(attempt, order.amount, query));
     let ready = returned.is_some_and(|attempt| attempt.ready);
     let told = query
         .get("notice")
@@ -86,14 +91,26 @@ fn seed(order: &OrderPage, query: &ParamsMap, lang: Lang) -> Seed {
         times: order.times,
         state: order.state.clone(),
         confirming_for: order.confirming_for,
-        start: ready && confirm.is_some() && code.is_none(),
+        start: ready && confirm.is_some() && window.is_none(),
         confirm,
-        notice: code.map(|code| Notice::of_window(&code)).or(told),
+        notice: window.or(told),
+        methods: order.methods.clone(),
+        left: returned
+            .filter(|attempt| attempt.ready && window.is_some())
+            .map(|attempt| attempt.reference.clone()),
     }
 }
 
 /// The authenticated payment of a complete query that is about the attempt which the address names.
-fn returned_payment(attempt: &ReturnedAttempt, query: &ParamsMap) -> Option<Returned> {
+fn returned_payment(attempt: &ReturnedAttempt, amount: Won, query: &ParamsMap) -> Option<Returned> {
+    if attempt.by_call {
+        return Some(Returned {
+            payment_key: PaymentKey::parse(&query.get("pg_token")?).ok()?,
+            gateway_order_id: attempt.gateway_order_id.clone(),
+            amount,
+            reference: attempt.reference.clone(),
+        });
+    }
     let gateway_order_id = GatewayOrderId::parse(&query.get("orderId")?).ok()?;
     if gateway_order_id != attempt.gateway_order_id {
         return None;

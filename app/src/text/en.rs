@@ -90,10 +90,23 @@ pub(super) const fn say(message: Say) -> &'static str {
         Say::CompleteButton => "Complete the payment",
         Say::WindowClosed => "You closed the payment window. Nothing was charged.",
         Say::WindowRefused => "The payment window reported a refusal. Nothing was charged.",
+        Say::WindowNotOpened => {
+            "The payment window could not be opened. Nothing was charged. Please try again in a moment."
+        }
+        Say::Methods => "How to pay",
+        Say::PayOtherwise => "Pay another way",
         Say::Progress => "Progress of the confirmation",
         Say::ToOrders => "See your orders",
         Say::ToOrder => "See this order",
         Say::ToShop => "Back to the shop",
+    }
+}
+
+pub(super) fn method(gateway: &str) -> Option<&'static str> {
+    match gateway {
+        "toss" => Some("Card or transfer (Toss Payments)"),
+        "kakaopay" => Some("KakaoPay"),
+        _ => None,
     }
 }
 

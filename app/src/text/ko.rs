@@ -88,10 +88,23 @@ pub(super) const fn say(message: Say) -> &'static str {
         Say::CompleteButton => "결제 완료하기",
         Say::WindowClosed => "결제창을 닫으셨어요. 청구된 금액은 없어요.",
         Say::WindowRefused => "결제창에서 거절되었어요. 청구된 금액은 없어요.",
+        Say::WindowNotOpened => {
+            "결제창을 열지 못했어요. 청구된 금액은 없어요. 잠시 후 다시 시도해 주세요."
+        }
+        Say::Methods => "결제 수단",
+        Say::PayOtherwise => "다른 수단으로 결제하기",
         Say::Progress => "결제 확인 진행",
         Say::ToOrders => "주문내역 보기",
         Say::ToOrder => "주문 상세 보기",
         Say::ToShop => "상점으로 가기",
+    }
+}
+
+pub(super) fn method(gateway: &str) -> Option<&'static str> {
+    match gateway {
+        "toss" => Some("카드·계좌이체 (토스페이먼츠)"),
+        "kakaopay" => Some("카카오페이"),
+        _ => None,
     }
 }
 

@@ -208,6 +208,8 @@ pub(crate) async fn open(world: &Arc<World>, id: &OrderId, owner: &Owner) -> Opt
                 order_id: id,
                 owner,
                 gateway: crate::gateway::name(),
+                by_call: false,
+                left: None,
                 reference: server::random::attempt_reference(),
                 at,
                 window_until: at

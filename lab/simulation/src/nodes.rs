@@ -288,7 +288,7 @@ fn app(world: &Arc<World>, life: &Life) -> anyhow::Result<Arc<App>> {
     let clock = Clock::simulated(EpochMs(START).plus(world.now()), &skews[life.node], shared);
     let store: Arc<dyn Store> = Arc::new(NodeStore::new(Arc::clone(world), life.clone()));
     let gateway = Arc::new(Port::new(Arc::clone(world), life.clone()));
-    let line = Arc::new(Line::new(gateway, &config, clock));
+    let line = Arc::new(Line::new(gateway, config.times, &config, clock));
     Ok(Arc::new(App {
         lines: vec![line],
         working: Working::default(),

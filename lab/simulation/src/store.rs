@@ -13,9 +13,9 @@ use server::gateway::secret::Secret;
 use server::store::effects::{Effect, EffectEnd, EffectsWaiting, NotificationRow};
 use server::store::{
     AttemptId, AttemptRecord, Beat, Census, Claim, Claimed, Evidence, EvidenceRow, FeedPosition,
-    LineRow, NewAttemptRow, NewOrderRow, NewRefund, NewWebhook, NodeSlots, Opened, OrderMade,
-    OrderRecord, Overdue, Owner, PoolCensus, ProductRow, Recorded, RefundAsked, RefundCall,
-    RefundId, RefundRow, Store, StoreError, WebhookEnd, WebhookRow,
+    LineRow, NewAttemptRow, NewOrderRow, NewRefund, NewWebhook, NodeSlots, Opened, OpenedWindow,
+    OrderMade, OrderRecord, Overdue, Owner, PoolCensus, ProductRow, Recorded, RefundAsked,
+    RefundCall, RefundId, RefundRow, Store, StoreError, WebhookEnd, WebhookRow,
 };
 
 use crate::bug::Bug;
@@ -169,6 +169,15 @@ impl Store for NodeStore {
     async fn open_attempt(&self, attempt: NewAttemptRow) -> Answer<Opened> {
         self.write("opening an attempt", |tables| tables.open_attempt(attempt))
             .await
+    }
+
+    async fn keep_window(&self, attempt: AttemptId, opened: OpenedWindow) -> Answer<AttemptRecord> {
+        let kept = self.write("keeping a payment window", |tables| {
+            tables.keep_window(attempt, opened)
+        });
+        kept.await?.ok_or(StoreError::Corrupt {
+            what: "attempt to open",
+        })
     }
 
     async fn claim(&self, claim: Claim) -> Answer<Claimed> {

@@ -102,7 +102,7 @@ pub struct Settings {
     /// For a database connection or the writer, ms [default: 2000]
     #[arg(long, env = "JARI_DATABASE_WAIT_MS")]
     pub database_wait_ms: Option<u64>,
-    /// How long a node's share of the cap outlives it, ms [default: the gateway timeout + 5000, at least 65000]
+    /// How long a node's share of the cap outlives it, ms [default: the longest gateway timeout + 5000, at least 65000]
     #[arg(long, env = "JARI_NODE_LEASE_MS")]
     pub node_lease_ms: Option<u64>,
     /// How long after authentication the gateway accepts a confirm, ms [default: 600000]
@@ -177,6 +177,42 @@ pub struct Settings {
     /// The page that opens Toss Payments' window [default: a page of ours with Toss's own script]
     #[arg(long, env = "JARI_TOSS_WINDOW_URL")]
     pub toss_window_url: Option<String>,
+    /// KakaoPay's CID of the shop; required for it without the fake gateway
+    #[arg(long, env = "JARI_KAKAOPAY_CID")]
+    pub kakaopay_cid: Option<String>,
+    /// KakaoPay's secret key
+    #[arg(long, env = "JARI_KAKAOPAY_SECRET_KEY", hide_env_values = true)]
+    pub kakaopay_secret_key: Option<Secret>,
+    /// A file that holds KakaoPay's secret key
+    #[arg(long, env = "JARI_KAKAOPAY_SECRET_KEY_FILE")]
+    pub kakaopay_secret_key_file: Option<PathBuf>,
+    /// KakaoPay's API [default: https://open-api.kakaopay.com]
+    #[arg(long, env = "JARI_KAKAOPAY_URL")]
+    pub kakaopay_url: Option<String>,
+    /// Most confirms in flight at KakaoPay, or `off` [default: 40]
+    #[arg(long, env = "JARI_KAKAOPAY_PG_CAP")]
+    pub kakaopay_pg_cap: Option<String>,
+    /// JARI_PG_RESERVE of KakaoPay, which never resends [default: a tenth of its cap, at least 1]
+    #[arg(long, env = "JARI_KAKAOPAY_PG_RESERVE")]
+    pub kakaopay_pg_reserve: Option<u32>,
+    /// JARI_PG_TIMEOUT_MS of KakaoPay, whose platform gives up after 11000 [default: 15000]
+    #[arg(long, env = "JARI_KAKAOPAY_PG_TIMEOUT_MS")]
+    pub kakaopay_pg_timeout_ms: Option<u64>,
+    /// JARI_PG_CONNECT_TIMEOUT_MS of KakaoPay [default: 3000]
+    #[arg(long, env = "JARI_KAKAOPAY_PG_CONNECT_TIMEOUT_MS")]
+    pub kakaopay_pg_connect_timeout_ms: Option<u64>,
+    /// JARI_RESPONSE_WAIT_MS of KakaoPay [default: 12000]
+    #[arg(long, env = "JARI_KAKAOPAY_RESPONSE_WAIT_MS")]
+    pub kakaopay_response_wait_ms: Option<u64>,
+    /// JARI_POLL_INTERVAL_MS of KakaoPay [default: 2000]
+    #[arg(long, env = "JARI_KAKAOPAY_POLL_INTERVAL_MS")]
+    pub kakaopay_poll_interval_ms: Option<u64>,
+    /// JARI_POLL_COUNT of KakaoPay [default: 12]
+    #[arg(long, env = "JARI_KAKAOPAY_POLL_COUNT")]
+    pub kakaopay_poll_count: Option<u32>,
+    /// How long after its window was opened KakaoPay accepts a confirm, ms [default: 900000]
+    #[arg(long, env = "JARI_KAKAOPAY_PG_CONFIRM_WINDOW_MS")]
+    pub kakaopay_pg_confirm_window_ms: Option<u64>,
     /// The built pages [default: target/site]
     #[arg(long, env = "JARI_SITE_ROOT")]
     pub site_root: Option<String>,
@@ -199,7 +235,7 @@ pub struct Settings {
     /// How long after its due date a virtual account without a deposit is taken for over, ms [default: 600000]
     #[arg(long, env = "JARI_DEPOSIT_GRACE_MS")]
     pub deposit_grace_ms: Option<u64>,
-    /// How long a stopping server lets sent calls finish, ms [default: the gateway timeout + 5000]
+    /// How long a stopping server lets sent calls finish, ms [default: the longest gateway timeout + 5000]
     #[arg(long, env = "JARI_DRAIN_MS")]
     pub drain_ms: Option<u64>,
 }
@@ -221,7 +257,9 @@ impl Settings {
             resend_ratio, circuit, lanes, rate_limits, lab_workers, trusted_proxies, secret_key,
             toss_client_key, toss_secret_key, toss_secret_key_file, toss_url, toss_window_url, site_root, drain_ms,
             unknown_bound_ms, pg_inquiries, webhook_keep_days, webhook_strangers, webhook_rate, cancel_cutoff_ms,
-            operator_token, operator_token_file, deposit_grace_ms,
-            secret_key_file, toss_test_code)
+            operator_token, operator_token_file, deposit_grace_ms, secret_key_file, toss_test_code,
+            kakaopay_cid, kakaopay_secret_key, kakaopay_secret_key_file, kakaopay_url,
+            kakaopay_pg_cap, kakaopay_pg_reserve, kakaopay_pg_timeout_ms, kakaopay_pg_connect_timeout_ms,
+            kakaopay_response_wait_ms, kakaopay_poll_interval_ms, kakaopay_poll_count, kakaopay_pg_confirm_window_ms)
     }
 }

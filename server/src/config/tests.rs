@@ -301,3 +301,109 @@ fn an_operators_token_is_long_given_once_and_never_printed() {
     assert!(shipped.operator_token.is_none());
     assert_eq!(shipped.cancel_cutoff, Millis::from_secs(86_400));
 }
+
+fn names(names: &[&str]) -> Option<Vec<String>> {
+    Some(names.iter().map(|name| (*name).to_owned()).collect())
+}
+
+#[test]
+fn each_gateway_has_a_contract_of_its_own_and_they_share_what_is_the_nodes() {
+    let settings = Settings {
+        gateways: names(&["kakaopay", "toss"]),
+        pg_timeout_ms: Some(50_000),
+        kakaopay_pg_cap: Some("7".to_owned()),
+        database_wait_ms: Some(1_500),
+        ..development()
+    };
+    let config = Config::check(settings).unwrap();
+    let times: Vec<Times> = config.gateways.iter().map(|known| known.times).collect();
+    assert_eq!(times[0].pg_timeout, KAKAOPAY.pg_timeout);
+    assert_eq!(times[0].page, KAKAOPAY.page);
+    assert_eq!((times[0].cap, times[0].reserve), (Some(7), 1));
+    assert_eq!(times[1].pg_timeout, Millis::new(50_000));
+    assert_eq!((times[1].cap, times[1].reserve), (Some(40), 4));
+    for of_one in &times {
+        assert_eq!(of_one.database_wait, Millis::new(1_500));
+        assert_eq!(of_one.node_lease, Millis::from_secs(65));
+    }
+    assert_eq!(config.caps(), Some(47));
+    assert_eq!(config.longest_timeout(), Millis::new(50_000));
+    assert_eq!(config.drain, Millis::new(55_000));
+    assert_eq!(config.times_of(&config.gateways[0].name), times[0]);
+    let boundless = Settings {
+        gateways: names(&["toss", "kakaopay"]),
+        kakaopay_pg_cap: Some("off".to_owned()),
+        ..development()
+    };
+    assert_eq!(Config::check(boundless).unwrap().caps(), None);
+    let slow = Settings {
+        gateways: names(&["toss", "kakaopay"]),
+        kakaopay_pg_timeout_ms: Some(90_000),
+        kakaopay_poll_count: Some(50),
+        ..development()
+    };
+    let config = Config::check(slow).unwrap();
+    let leases = config.gateways.iter().map(|known| known.times.node_lease);
+    assert!(
+        leases
+            .into_iter()
+            .all(|lease| lease == Millis::from_secs(95))
+    );
+}
+
+#[test]
+fn a_contradiction_of_one_gateways_times_names_it() {
+    let settings = Settings {
+        gateways: names(&["toss", "kakaopay"]),
+        kakaopay_pg_timeout_ms: Some(31_001),
+        ..development()
+    };
+    let told = Config::check(settings).unwrap_err().to_string();
+    for part in ["kakaopay", "31001 ms", "36000 ms"] {
+        assert!(told.contains(part), "{told}");
+    }
+    // Of a gateway that is not in use nothing can be wrong.
+    let unused = Settings {
+        kakaopay_pg_timeout_ms: Some(31_001),
+        ..development()
+    };
+    assert!(Config::check(unused).is_ok());
+}
+
+#[test]
+fn gateways_are_known_named_once_and_all_real_or_all_tests() {
+    for wrong in [&["paypal"][..], &[], &["toss", "toss"]] {
+        let settings = Settings {
+            gateways: names(wrong),
+            ..development()
+        };
+        assert!(Config::check(settings).is_err(), "{wrong:?}");
+    }
+    let with = |cid: Option<&str>, key: Option<&str>| Settings {
+        gateways: names(&["toss", "kakaopay"]),
+        kakaopay_cid: cid.map(str::to_owned),
+        kakaopay_secret_key: key.map(Secret::new),
+        ..production()
+    };
+    let config = Config::check(with(Some("C123456789"), Some("PRD_hush"))).unwrap();
+    assert!(!format!("{config:?}").contains("PRD_hush"));
+    for missing in [with(None, Some("PRD_x")), with(Some("C123456789"), None)] {
+        assert!(matches!(
+            Config::check(missing),
+            Err(ConfigError::Missing(_))
+        ));
+    }
+    for mixed in [
+        with(Some("C123456789"), Some("DEV_x")),
+        with(Some("TC0ONETIME"), Some("PRD_x")),
+        // All of one gateway's are of the test environment, all of the other's are real.
+        with(Some("TC0ONETIME"), Some("DEV_x")),
+    ] {
+        assert!(matches!(Config::check(mixed), Err(ConfigError::Bad { .. })));
+    }
+    let file = Settings {
+        kakaopay_secret_key_file: Some("/nowhere/at/all".into()),
+        ..with(Some("C123456789"), None)
+    };
+    assert!(matches!(Config::check(file), Err(ConfigError::Bad { .. })));
+}

@@ -6,18 +6,19 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::post;
 use axum::{Extension, Router};
 use payment::deadline::{Deadline, TimeLeft};
-use payment::id::{AttemptReference, OrderId, Sku};
+use payment::id::{AttemptReference, GatewayName, OrderId, Sku};
 use payment::wire::{ConfirmRequest, ProblemCode};
 use serde::Deserialize;
 
 use super::Web;
 use super::body::Form;
 use super::layers::Scope;
-use super::orders::{make_order, open_attempt, own_order, window_url};
+use super::orders::{address_of, make_order, open_window, own_order, public_url};
 use super::payments::Receipt;
 use super::problem::Refusal;
 use super::shopper::owner_or_new;
 use crate::confirm::{Answer, Confirm, start};
+use crate::window::Opening;
 
 pub(super) fn routes() -> Router<Web> {
     Router::new()
@@ -54,12 +55,24 @@ async fn order(
     )
 }
 
+/// How the shopper wants to pay.
+#[derive(Debug, Default, Deserialize)]
+struct PayForm {
+    /// Through which gateway; the first when absent.
+    #[serde(default)]
+    gateway: Option<GatewayName>,
+    /// The attempt from whose window the shopper came back without having paid.
+    #[serde(default)]
+    left: Option<AttemptReference>,
+}
+
 /// Opens the payment window: the ready attempt's, however often it is pressed.
 async fn pay(
     State(web): State<Web>,
     Extension(scope): Extension<Scope>,
     Path(order): Path<String>,
     headers: HeaderMap,
+    Form(form): Form<PayForm>,
 ) -> Result<Response, Refusal> {
     let order = order_of(&order)?;
     let here = format!("/checkout/{order}");
@@ -67,12 +80,24 @@ async fn pay(
     let Some(owner) = scope.owner else {
         return Ok(Redirect::to(&here).into_response());
     };
-    let window = async {
-        let attempt = open_attempt(&web.app, owner, order.as_str(), None).await?;
-        window_url(&web.app, &attempt, &headers).await
+    let opening = Opening {
+        order_id: order,
+        owner,
+        gateway: form.gateway,
+        left: form.left,
+        public_url: public_url(&web.app, &headers),
     };
-    Ok(match window.await {
-        Ok(window) => Redirect::to(&window).into_response(),
+    Ok(match open_window(&web.app, opening).await {
+        Ok((_, window)) => Redirect::to(&address_of(window, &headers)).into_response(),
+        // No send was made: the code's own words are for those.
+        Err(refusal)
+            if matches!(
+                refusal.code(),
+                ProblemCode::PgUnreachable | ProblemCode::PgRefused
+            ) =>
+        {
+            Redirect::to(&format!("{here}?notice=window_not_opened")).into_response()
+        }
         Err(refusal) => page_with(&refusal, &here),
     })
 }
@@ -103,14 +128,17 @@ async fn confirm(
         Ok(found) => found,
         Err(refusal) => return Ok(page_with(&refusal, &checkout)),
     };
-    let known = found
+    let named = found
         .attempts
         .iter()
-        .any(|record| record.reference == reference);
-    if !known || app.stopping.is_cancelled() {
+        .find(|record| record.reference == reference);
+    let Some(named) = named.filter(|_| !app.stopping.is_cancelled()) else {
         return Ok(Redirect::to(&here).into_response());
-    }
-    let whole = TimeLeft::Left(app.config.times.total_wait());
+    };
+    let times = app
+        .line(&named.gateway)
+        .map_or(app.config.times, |line| line.times);
+    let whole = TimeLeft::Left(times.total_wait());
     let deadline = Deadline::new(whole, received.0, payment::time::Millis::ZERO);
     let confirm = Confirm {
         request,

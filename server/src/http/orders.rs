@@ -22,12 +22,10 @@ use super::problem::Refusal;
 use super::shopper::{Shopper, owner_or_new};
 use crate::app::App;
 use crate::changes;
-use crate::confirm::closed_code;
-use crate::gateway::{OpenOutcome, WindowRequest};
+use crate::gateway::Window;
 use crate::random;
-use crate::store::{
-    AttemptRecord, NewAttemptRow, NewOrderRow, Opened, OrderMade, OrderRecord, Owner,
-};
+use crate::store::{AttemptRecord, NewOrderRow, OrderMade, OrderRecord, Owner};
+use crate::window::{self, NotOpened, Opening};
 
 /// Most lines of an order, and most of one product.
 const MOST_LINES: usize = 20;
@@ -169,104 +167,63 @@ async fn open(
     headers: HeaderMap,
     Json(new): Json<NewAttempt>,
 ) -> Result<Response, Refusal> {
-    let gateway = new.gateway.map(|name| name.to_string());
-    let attempt = open_attempt(&web.app, owner, &id, gateway.as_deref()).await?;
+    let order_id = OrderId::parse(&id).map_err(|_| Refusal::new(ProblemCode::OrderNotFound))?;
+    let opening = Opening {
+        order_id,
+        owner,
+        gateway: new.gateway,
+        left: None,
+        public_url: public_url(&web.app, &headers),
+    };
+    let (attempt, window) = open_window(&web.app, opening).await?;
     let created = AttemptCreated {
         attempt: attempt.number,
-        gateway_order_id: attempt.gateway_order_id.clone(),
-        reference: attempt.reference.clone(),
-        pay_url: window_url(&web.app, &attempt, &headers).await?,
+        gateway_order_id: attempt.gateway_order_id,
+        reference: attempt.reference,
+        pay_url: address_of(window, &headers),
     };
     Ok((StatusCode::CREATED, JsonBody(created)).into_response())
 }
 
-/// The ready attempt of an order of this shopper.
-pub(super) async fn open_attempt(
+/// The ready attempt of an order of this shopper, and where it is paid.
+pub(super) async fn open_window(
     app: &App,
-    owner: Owner,
-    id: &str,
-    gateway: Option<&str>,
-) -> Result<AttemptRecord, Refusal> {
-    let order_id = OrderId::parse(id).map_err(|_| Refusal::new(ProblemCode::OrderNotFound))?;
-    let line = match gateway {
-        None => app.lines.first(),
-        Some(name) => app
-            .lines
-            .iter()
-            .find(|line| line.gateway.name().as_str() == name),
-    };
-    let Some(line) = line else {
-        return Err(Refusal::new(ProblemCode::InvalidRequest).with("there is no such gateway"));
-    };
-    let at = app.clock.epoch();
-    let row = NewAttemptRow {
-        order_id,
-        owner,
-        gateway: line.gateway.name().clone(),
-        reference: random::attempt_reference(),
-        at,
-        window_until: at
-            .plus(line.times.authentication_window)
-            .plus(line.times.confirm_window),
-    };
-    let opened = app.store.open_attempt(row).await?;
-    match opened {
-        Opened::Ready(attempt) => {
-            app.cache.forget(&attempt.order_id);
-            Ok(*attempt)
+    opening: Opening,
+) -> Result<(AttemptRecord, Window), Refusal> {
+    window::open(app, opening).await.map_err(|why| {
+        let refusal = Refusal::new(window::problem_of(&why));
+        match why {
+            NotOpened::NoGateway => refusal.with("there is no such gateway"),
+            NotOpened::Store(error) => Refusal::from(error),
+            NotOpened::Closed(_)
+            | NotOpened::Full
+            | NotOpened::Unreachable
+            | NotOpened::Refused => refusal,
         }
-        Opened::Closed(closed) => Err(Refusal::new(closed_code(closed))),
-    }
-}
-
-/// What the payment window of an attempt is told.
-pub(super) async fn window_request(
-    app: &App,
-    attempt: &AttemptRecord,
-    headers: &HeaderMap,
-) -> Result<WindowRequest, Refusal> {
-    let lines = app.store.lines(&attempt.order_id).await?;
-    let name = lines
-        .first()
-        .map_or_else(|| attempt.order_id.to_string(), |line| line.name[0].clone());
-    let quantity = lines.iter().map(|line| line.quantity).sum::<u32>().max(1);
-    let order_name = match lines.len() {
-        0 | 1 => name,
-        n => format!("{name} 외 {}건", n - 1),
-    };
-    let checkout = format!("{}/checkout/{}", public_url(app, headers), attempt.order_id);
-    let back = format!("{checkout}/return/{}", attempt.reference);
-    Ok(WindowRequest {
-        gateway_order_id: attempt.gateway_order_id.clone(),
-        order_name,
-        quantity,
-        amount: attempt.attempt.expected.amount,
-        success_url: back.clone(),
-        fail_url: back.clone(),
-        close_url: back,
-        page_url: format!("{checkout}/pay/{}", attempt.reference),
     })
 }
 
-/// Where the shopper pays an attempt.
-pub(super) async fn window_url(
-    app: &App,
-    attempt: &AttemptRecord,
-    headers: &HeaderMap,
-) -> Result<String, Refusal> {
-    let Some(line) = app.line(&attempt.gateway) else {
-        return Err(Refusal::new(ProblemCode::Internal));
+/// The address of a payment window for the device that asks. What a browser says of itself decides nothing but which of two
+/// pages it is shown.
+pub(super) fn address_of(window: Window, headers: &HeaderMap) -> String {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let mobile = match text("sec-ch-ua-mobile") {
+        Some(hint) => hint.trim() == "?1",
+        None => text("user-agent").is_some_and(|agent| {
+            ["Mobi", "Android", "iPhone", "iPad"]
+                .iter()
+                .any(|word| agent.contains(word))
+        }),
     };
-    let request = window_request(app, attempt, headers).await?;
-    match line.gateway.open(&request).await {
-        OpenOutcome::Opened { window, .. } => Ok(window.desktop),
-        OpenOutcome::Refused(_) => Err(Refusal::new(ProblemCode::PgRefused)),
-        OpenOutcome::NoAnswer(_) => Err(Refusal::new(ProblemCode::PgUnreachable)),
+    if mobile {
+        window.mobile
+    } else {
+        window.desktop
     }
 }
 
 /// The address that shoppers see. Only a development server believes the request's host.
-fn public_url(app: &App, headers: &HeaderMap) -> String {
+pub(super) fn public_url(app: &App, headers: &HeaderMap) -> String {
     if let Some(url) = &app.config.public_url {
         return url.clone();
     }
@@ -277,4 +234,37 @@ fn public_url(app: &App, headers: &HeaderMap) -> String {
         || format!("http://{}", app.config.addr),
         |host| format!("http://{host}"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phone_is_sent_to_the_phones_page_by_its_hint_or_its_name() {
+        let told = |pairs: &[(&'static str, &'static str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in pairs {
+                headers.insert(*name, value.parse().unwrap());
+            }
+            let window = Window {
+                desktop: "desktop".to_owned(),
+                mobile: "mobile".to_owned(),
+            };
+            address_of(window, &headers)
+        };
+        let phone = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Mobile/15E148";
+        let computer = "Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0";
+        assert_eq!(told(&[("user-agent", phone)]), "mobile");
+        assert_eq!(told(&[("user-agent", computer)]), "desktop");
+        assert_eq!(told(&[]), "desktop");
+        assert_eq!(
+            told(&[("user-agent", computer), ("sec-ch-ua-mobile", "?1")]),
+            "mobile"
+        );
+        assert_eq!(
+            told(&[("user-agent", phone), ("sec-ch-ua-mobile", "?0")]),
+            "desktop"
+        );
+    }
 }

@@ -16,6 +16,7 @@ use leptos::nonce::use_nonce;
 use leptos_axum::{LeptosRoutes as _, ResponseOptions, generate_route_list};
 use payment::attempt::AttemptStatus;
 use payment::id::{AttemptReference, OrderId};
+use payment::time::PageTimes;
 use payment::wire::ProblemCode;
 use tower_http::services::{ServeDir, ServeFile};
 
@@ -229,6 +230,7 @@ fn returned(order: &OrderRecord, reference: &AttemptReference) -> Option<Returne
         reference: record.reference.clone(),
         gateway_order_id: record.gateway_order_id.clone(),
         ready: record.attempt.status == AttemptStatus::Ready,
+        by_call: record.window.is_some(),
     })
 }
 
@@ -246,10 +248,6 @@ fn order_page(
         .rev()
         .find(|record| record.attempt.status.is_open());
     let now = app.clock.epoch();
-    let line = open
-        .or(order.attempts.last())
-        .and_then(|record| app.line(&record.gateway))
-        .or(app.lines.first());
     let mut timeline = vec![Moment {
         at: time_of_day(order.created_at),
         what: MomentKind::Ordered,
@@ -284,7 +282,12 @@ fn order_page(
         created: korean_time(order.created_at, lang),
         state: app.order_state(order),
         confirming_for: open.map(|record| now.since(record.claimed_at.unwrap_or(now))),
-        times: line.map_or(payment::time::PageTimes::DEFAULT, |line| line.times.page),
+        times: page_times(app, order, returned.as_ref()),
+        methods: app
+            .lines
+            .iter()
+            .map(|line| line.gateway.name().clone())
+            .collect(),
         timeline,
         returned,
         gateway_truth,
@@ -301,6 +304,22 @@ fn order_page(
             key: random::idempotency_key("page").to_string(),
         }),
     }
+}
+
+/// The times of a page: one that is about to confirm takes those of the gateway of what it confirms.
+fn page_times(app: &App, order: &OrderRecord, returned: Option<&ReturnedAttempt>) -> PageTimes {
+    let named = returned.filter(|named| named.ready).and_then(|named| {
+        let mut attempts = order.attempts.iter();
+        attempts.find(|record| record.reference == named.reference)
+    });
+    let open = order
+        .attempts
+        .iter()
+        .any(|record| record.attempt.status.is_open());
+    named
+        .filter(|_| !open)
+        .and_then(|record| app.line(&record.gateway))
+        .map_or_else(|| app.page_times(order), |line| line.times.page)
 }
 
 fn summary(lines: &[LineRow], lang: Lang) -> String {

@@ -46,6 +46,8 @@ async fn receive(
         .lines
         .iter()
         .find(|line| line.gateway.name().as_str() == gateway);
+    // Of a gateway that sends none whatever comes is a stranger's.
+    let line = line.filter(|line| !line.gateway.capabilities().webhooks.is_empty());
     let Some(gateway) = line.map(|line| line.gateway.name().clone()) else {
         return Err(Refusal::new(ProblemCode::NotFound));
     };

@@ -13,11 +13,12 @@ use serde_json::json;
 
 use super::Web;
 use super::layers::Scope;
-use super::orders::{own_order, window_request};
+use super::orders::{own_order, public_url};
 use super::problem::Refusal;
 use super::shopper::Shopper;
 use crate::gateway::{WindowRequest, WindowScript};
 use crate::random;
+use crate::window;
 
 const PAGE: &str = include_str!("window/page.html");
 const OPENER: &str = include_str!("window/open.js");
@@ -40,7 +41,8 @@ async fn show(
     let attempt = attempts.find(|record| record.reference.as_str() == reference);
     let attempt = attempt.ok_or_else(missing)?;
     let line = app.line(&attempt.gateway).ok_or_else(missing)?;
-    let request = window_request(app, attempt, &headers).await?;
+    let by_call = line.gateway.capabilities().opens_by_call;
+    let request = window::request_of(app, attempt, &public_url(app, &headers), by_call).await?;
     let script = line.gateway.window_script(&request).ok_or_else(missing)?;
     let checkout = format!("/checkout/{}", order.id);
     // What was used, or is over, is never opened again: the checkout says what is true.

@@ -98,7 +98,7 @@ pub async fn run(desk: &Desk, args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Whether the gateway accepts no confirm of it any more, and a send of it would have ended.
 fn is_over(desk: &Desk, record: &AttemptRecord, now: EpochMs) -> bool {
-    let times = desk.config.times;
+    let times = desk.config.times_of(&record.gateway);
     let sent = [record.claimed_at, record.resent_at].into_iter().flatten();
     // Of a process that died nobody knows when it last sent: at the latest a total wait after its claim.
     let span = times.settling_time().plus(times.total_wait());

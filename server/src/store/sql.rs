@@ -13,9 +13,9 @@ use sqlx::{Connection, Pool};
 use super::effects::{Effect, EffectEnd, EffectsWaiting, NotificationRow};
 use super::{
     AttemptId, AttemptRecord, Beat, Census, Claim, Claimed, Evidence, EvidenceRow, FeedPosition,
-    LineRow, NewAttemptRow, NewOrderRow, NewRefund, NewWebhook, NodeSlots, Opened, OrderMade,
-    OrderRecord, Overdue, Owner, PoolCensus, ProductRow, Recorded, RefundAsked, RefundCall,
-    RefundId, RefundRow, Store, StoreError, WebhookEnd, WebhookRow,
+    LineRow, NewAttemptRow, NewOrderRow, NewRefund, NewWebhook, NodeSlots, Opened, OpenedWindow,
+    OrderMade, OrderRecord, Overdue, Owner, PoolCensus, ProductRow, Recorded, RefundAsked,
+    RefundCall, RefundId, RefundRow, Store, StoreError, WebhookEnd, WebhookRow,
 };
 use crate::clock::EpochMs;
 use crate::gateway::secret::Secret;
@@ -224,6 +224,14 @@ impl<D: Engine> Store for SqlStore<D> {
 
     async fn open_attempt(&self, attempt: NewAttemptRow) -> Result<Opened, StoreError> {
         claim::open_attempt(self.write().await?, &attempt).await
+    }
+
+    async fn keep_window(
+        &self,
+        attempt: AttemptId,
+        opened: OpenedWindow,
+    ) -> Result<AttemptRecord, StoreError> {
+        claim::keep_window(self.write().await?, attempt, &opened).await
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {

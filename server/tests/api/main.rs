@@ -10,6 +10,7 @@ mod deposits;
 mod effects;
 mod expiry;
 mod input;
+mod kakaopay;
 mod late;
 mod link;
 mod load;

@@ -73,6 +73,8 @@ async fn shows_within_a_second(url: &str) {
         order_id: id.clone(),
         owner: owner.clone(),
         gateway: toss(),
+        by_call: false,
+        left: None,
         reference: AttemptReference::parse("0123456789abcdef0123456789abcdef")
             .expect("it is there"),
         at,

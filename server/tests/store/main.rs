@@ -41,6 +41,7 @@ mod postgres;
 #[path = "../support/postgres_server.rs"]
 mod postgres_server;
 mod refunds;
+mod windows;
 
 /// Runs each of the tests on each of the databases.
 macro_rules! on_both {
@@ -231,6 +232,8 @@ pub(crate) fn window(order: &OrderId) -> NewAttemptRow {
         order_id: order.clone(),
         owner: owner(order),
         gateway: toss(),
+        by_call: false,
+        left: None,
         reference: reference(),
         at: NOW,
         window_until: NOW.plus(Millis::from_secs(300)),
@@ -245,6 +248,7 @@ pub(crate) fn claim(order: &OrderId, payment_key: &str) -> Claim {
         payment_key: key(payment_key),
         amount: Won::new(PRICE).expect("an amount"),
         gateway: toss(),
+        by_call: Vec::new(),
         idempotency_key: idempotency_key(),
         reference: reference(),
         node: "node".to_owned(),

@@ -4,10 +4,12 @@ use payment::attempt::{Attempt, AttemptStatus, Event, Holding, LateSuccess};
 use payment::id::{GatewayOrderId, OrderId};
 use payment::money::Money;
 use server::store::rules::claims::{
-    Verdict, gateway_of, judge, next_gateway_order_id, order_closed,
+    Verdict, gateway_of, is_same_window, judge, next_gateway_order_id, opened_before, order_closed,
+    takes_window,
 };
 use server::store::{
-    AttemptId, AttemptRecord, Claim, Claimed, Closed, Evidence, NewAttemptRow, Opened, OrderRecord,
+    AttemptId, AttemptRecord, Claim, Claimed, Closed, Evidence, NewAttemptRow, Opened,
+    OpenedWindow, OrderRecord,
 };
 
 use super::Tables;
@@ -25,17 +27,36 @@ impl Tables {
         }
         let is_ready = |record: &&AttemptRecord| record.attempt.status == AttemptStatus::Ready;
         for ready in order.attempts.iter().filter(is_ready) {
-            if ready.window_until > new.at && ready.gateway == new.gateway {
+            if is_same_window(ready, &new) {
                 return Opened::Ready(Box::new(ready.clone()));
             }
             self.expire(ready, new.at);
         }
-        let id = next_gateway_order_id(&order);
-        let at = new.at;
-        let made = self.insert(&order, new, id);
-        let evidence = Evidence::plain("shopper", at);
-        self.tell(made.id, "window_opened", &evidence);
+        let id = next_gateway_order_id(&order, &new.gateway);
+        let (at, by_call) = (new.at, new.by_call);
+        let made = self.insert(&order, new, id, None);
+        if !by_call {
+            let evidence = Evidence::plain("shopper", at);
+            self.tell(made.id, "window_opened", &evidence);
+        }
         Opened::Ready(Box::new(made))
+    }
+
+    /// `None` for no such attempt.
+    pub(crate) fn keep_window(
+        &mut self,
+        id: AttemptId,
+        opened: OpenedWindow,
+    ) -> Option<AttemptRecord> {
+        let stored = self.attempt_mut(id)?;
+        if takes_window(stored) {
+            stored.handle = opened.handle;
+            stored.window = Some(opened.window);
+            stored.window_until = opened.window_until;
+            let evidence = Evidence::plain("shopper", opened.at);
+            self.tell(id, "window_opened", &evidence);
+        }
+        self.attempt(id).cloned()
     }
 
     fn insert(
@@ -43,6 +64,7 @@ impl Tables {
         order: &OrderRecord,
         new: NewAttemptRow,
         gateway_order_id: GatewayOrderId,
+        before: Option<&AttemptRecord>,
     ) -> AttemptRecord {
         let record = AttemptRecord {
             id: AttemptId(0),
@@ -51,8 +73,8 @@ impl Tables {
             gateway: new.gateway,
             gateway_order_id,
             reference: new.reference,
-            handle: None,
-            window: None,
+            handle: before.and_then(|before| before.handle.clone()),
+            window: before.and_then(|before| before.window.clone()),
             payment_key: None,
             idempotency_key: None,
             attempt: Attempt::new(Money::won(order.amount)),
@@ -113,11 +135,14 @@ impl Tables {
                     order_id: order.id.clone(),
                     owner: claim.owner.clone(),
                     gateway,
+                    by_call: false,
+                    left: None,
                     reference: claim.reference.clone(),
                     at: claim.at,
                     window_until: claim.at,
                 };
-                self.insert(&order, new, claim.gateway_order_id.clone())
+                let before = opened_before(&order, claim);
+                self.insert(&order, new, claim.gateway_order_id.clone(), before)
             }
         };
         self.keys.entry(key).or_insert_with(|| order.id.clone());

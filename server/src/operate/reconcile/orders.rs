@@ -58,7 +58,7 @@ struct Line {
 impl Line {
     fn new(desk: &Desk, per_second: u32) -> anyhow::Result<Self> {
         let settings = desk.config.gateways.iter();
-        let gateways = settings.map(|gateway| serve::gateway(gateway, &desk.config));
+        let gateways = settings.map(serve::gateway);
         let mut pace = tokio::time::interval(Duration::from_secs(1) / per_second.max(1));
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
@@ -164,7 +164,7 @@ async fn of_orders(
     orders: Vec<OrderId>,
 ) -> anyhow::Result<Vec<(OrderId, Compared)>> {
     let most = usize::try_from(concurrency).unwrap_or(1);
-    let in_flight_for = desk.config.times.pg_timeout.times(2);
+    let in_flight_for = desk.config.longest_timeout().times(2);
     let mut done = Vec::with_capacity(orders.len());
     let mut running = JoinSet::new();
     for id in orders {

@@ -6,7 +6,7 @@ use payment::order::OrderStatus;
 use payment::reach::{Reach, Reason};
 
 use crate::clock::EpochMs;
-use crate::store::{AttemptRecord, Claim, Claimed, Closed, OrderRecord};
+use crate::store::{AttemptRecord, Claim, Claimed, Closed, NewAttemptRow, OrderRecord};
 
 /// Whether the order as a whole takes another attempt.
 #[must_use]
@@ -28,14 +28,31 @@ pub fn order_closed(order: &OrderRecord, now: EpochMs) -> Option<Closed> {
     }
 }
 
-/// The gateway order id for a new payment window: the last one while nothing was sent under it, else a new one.
+/// Whether a ready attempt is the one that is asked for, however often that is.
 #[must_use]
-pub fn next_gateway_order_id(order: &OrderRecord) -> GatewayOrderId {
+pub fn is_same_window(ready: &AttemptRecord, new: &NewAttemptRow) -> bool {
+    let left = new.left.as_ref() == Some(&ready.reference);
+    ready.window_until > new.at && ready.gateway == new.gateway && !left
+}
+
+/// Whether an attempt still takes the window that its gateway opened for it.
+#[must_use]
+pub fn takes_window(stored: &AttemptRecord) -> bool {
+    stored.attempt.status == AttemptStatus::Ready && stored.window.is_none()
+}
+
+/// The gateway order id for a new payment window: the last one while nothing was sent under it, else a new one. It names one
+/// gateway, and one payment where that opened it by a call: a shopper who comes back from an older window is never taken for
+/// one who comes from a newer one.
+#[must_use]
+pub fn next_gateway_order_id(order: &OrderRecord, gateway: &GatewayName) -> GatewayOrderId {
     let sent = |id: &GatewayOrderId| {
-        order
-            .attempts
-            .iter()
-            .any(|record| record.gateway_order_id == *id && record.attempt.reach > Reach::NotSent)
+        order.attempts.iter().any(|record| {
+            record.gateway_order_id == *id
+                && (record.attempt.reach > Reach::NotSent
+                    || record.gateway != *gateway
+                    || record.window.is_some())
+        })
     };
     let unsent = order
         .attempts
@@ -66,6 +83,21 @@ pub fn gateway_of<'a>(order: &'a OrderRecord, claim: &'a Claim) -> &'a GatewayNa
         .rev()
         .find(|record| record.gateway_order_id == claim.gateway_order_id);
     same.map_or(&claim.gateway, |record| &record.gateway)
+}
+
+/// The attempt under a claim's gateway order id whose opened window a new attempt for the same payment goes on with.
+#[must_use]
+pub fn opened_before<'a>(order: &'a OrderRecord, claim: &Claim) -> Option<&'a AttemptRecord> {
+    order
+        .attempts
+        .iter()
+        .rev()
+        .find(|record| record.gateway_order_id == claim.gateway_order_id && record.window.is_some())
+}
+
+/// Whether a claim is about a payment that its gateway never opened.
+fn is_unopened(order: &OrderRecord, claim: &Claim) -> bool {
+    claim.by_call.contains(gateway_of(order, claim)) && opened_before(order, claim).is_none()
 }
 
 /// What a claim finds before it changes anything.
@@ -123,6 +155,9 @@ pub fn judge(order: &OrderRecord, claim: &Claim) -> Verdict {
             && record.payment_key.as_ref() != Some(&claim.payment_key)
     };
     if under_id.iter().find(bound).is_some() {
+        return Verdict::Answer(Claimed::NewAttemptNeeded);
+    }
+    if is_unopened(order, claim) {
         return Verdict::Answer(Claimed::NewAttemptNeeded);
     }
     if let Some(ready) = under_id

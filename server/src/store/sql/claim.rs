@@ -1,20 +1,21 @@
 //! Opening and claiming attempts: what an order allows, decided under its lock.
 
 use payment::attempt::{AttemptStatus, Event, Holding, LateSuccess};
-use payment::id::{GatewayOrderId, OrderId};
+use payment::id::{GatewayHandle, GatewayOrderId, OrderId};
 
 use super::engine::{Columns as _, Engine, Lock, Sql, Tx, values};
-use super::record::{add_evidence, save_attempt};
+use super::record::{add_evidence, lock, save_attempt};
 use super::rows::attempt_columns;
 use super::stock::move_stock;
 use super::{commit, rows};
 use crate::clock::EpochMs;
 use crate::store::rules::claims::{
-    Verdict, gateway_of, judge, next_gateway_order_id, order_closed,
+    Verdict, gateway_of, is_same_window, judge, next_gateway_order_id, opened_before, order_closed,
+    takes_window,
 };
 use crate::store::{
-    AttemptId, AttemptRecord, Claim, Claimed, Closed, Evidence, NewAttemptRow, Opened, OrderRecord,
-    Owner, StoreError,
+    AttemptId, AttemptRecord, Claim, Claimed, Closed, Evidence, NewAttemptRow, Opened,
+    OpenedWindow, OrderRecord, Owner, StoreError,
 };
 
 /// An order of this shopper, locked and then read: what it allows stays so until the transaction ends.
@@ -46,33 +47,75 @@ pub(super) async fn open_attempt<D: Engine>(
         .iter()
         .filter(|record| record.attempt.status == AttemptStatus::Ready)
     {
-        if ready.window_until > new.at && ready.gateway == new.gateway {
+        if is_same_window(ready, new) {
             return Ok(Opened::Ready(Box::new(ready.clone())));
         }
         expire(db, ready, new.at).await?;
     }
-    let id = next_gateway_order_id(&order);
-    let made = insert(db, &order, new, &id).await?;
-    let evidence = Evidence::plain("shopper", new.at);
-    let why = "a payment window was opened";
-    add_evidence(db, &made, "window_opened", &evidence, why).await?;
+    let id = next_gateway_order_id(&order, &new.gateway);
+    let made = insert(db, &order, new, &id, None).await?;
+    if !new.by_call {
+        say_opened(db, &made, new.at).await?;
+    }
     commit::<D>(tx, "opening an attempt").await?;
     Ok(Opened::Ready(Box::new(made)))
 }
 
+async fn say_opened<C: Sql>(
+    db: &mut C,
+    opened: &AttemptRecord,
+    at: EpochMs,
+) -> Result<(), StoreError> {
+    let evidence = Evidence::plain("shopper", at);
+    let why = "a payment window was opened";
+    add_evidence(db, opened, "window_opened", &evidence, why).await
+}
+
+/// Stores where the window of a ready attempt was opened.
+pub(super) async fn keep_window<D: Engine>(
+    mut tx: Tx<D>,
+    id: AttemptId,
+    opened: &OpenedWindow,
+) -> Result<AttemptRecord, StoreError> {
+    let db = &mut *tx;
+    let (_, stored) = lock(db, id).await?;
+    if !takes_window(&stored) {
+        return Ok(stored);
+    }
+    let sql = "-- keep_window\nUPDATE attempts SET handle = $2, window_desktop = $3, window_mobile = $4, \
+               window_until = $5 WHERE id = $1";
+    let values = values![
+        id.0,
+        opened.handle.as_ref().map(GatewayHandle::as_str),
+        opened.window.desktop.as_str(),
+        opened.window.mobile.as_str(),
+        opened.window_until,
+    ];
+    db.execute("keeping a payment window", sql, values).await?;
+    let (_, kept) = read_back(db, &stored.order_id, id).await?;
+    say_opened(db, &kept, opened.at).await?;
+    commit::<D>(tx, "keeping a payment window").await?;
+    Ok(kept)
+}
+
+/// Makes an attempt; one for a payment that was opened before goes on with its window.
 async fn insert<C: Sql>(
     db: &mut C,
     order: &OrderRecord,
     new: &NewAttemptRow,
     gateway_order_id: &GatewayOrderId,
+    before: Option<&AttemptRecord>,
 ) -> Result<AttemptRecord, StoreError> {
     let doing = "making an attempt";
     let number = order.attempts.last().map_or(1, |last| last.number + 1);
     let sql = concat!(
         "-- insert_attempt\nINSERT INTO attempts (order_id, number, gateway, gateway_order_id, reference, status, reach, \
-         amount_won, created_at, window_until) VALUES ($1, $2, $3, $4, $5, 'ready', 'not_sent', $6, $7, $8) RETURNING ",
+         amount_won, created_at, window_until, handle, window_desktop, window_mobile) \
+         VALUES ($1, $2, $3, $4, $5, 'ready', 'not_sent', $6, $7, $8, $9, $10, $11) RETURNING ",
         attempt_columns!()
     );
+    let window = before.and_then(|before| before.window.as_ref());
+    let handle = before.and_then(|before| before.handle.as_ref());
     let values = values![
         order.id.as_str(),
         number,
@@ -82,6 +125,9 @@ async fn insert<C: Sql>(
         order.amount.get(),
         new.at,
         new.window_until,
+        handle.map(GatewayHandle::as_str),
+        window.map(|window| window.desktop.as_str()),
+        window.map(|window| window.mobile.as_str()),
     ];
     let made = db.row(doing, sql, values).await?;
     let made = made.ok_or(StoreError::Corrupt {
@@ -197,12 +243,15 @@ async fn make<C: Sql>(
         order_id: order.id.clone(),
         owner: claim.owner.clone(),
         gateway: gateway_of(order, claim).clone(),
+        by_call: false,
+        left: None,
         reference: claim.reference.clone(),
         at: claim.at,
         // It is claimed in this very transaction.
         window_until: claim.at,
     };
-    insert(db, order, &new, &claim.gateway_order_id).await
+    let before = opened_before(order, claim);
+    insert(db, order, &new, &claim.gateway_order_id, before).await
 }
 
 /// Binds a payment key to its order for ever; false when it was bound already.

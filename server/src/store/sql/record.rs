@@ -85,7 +85,7 @@ pub(super) async fn record<D: Engine>(
 }
 
 /// Locks the order of an attempt and reads both.
-async fn lock<C: Sql>(
+pub(super) async fn lock<C: Sql>(
     db: &mut C,
     id: AttemptId,
 ) -> Result<(OrderRecord, AttemptRecord), StoreError> {
