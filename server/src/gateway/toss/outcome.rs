@@ -235,6 +235,8 @@ fn progress(call: &CancelCall, payment: &PaymentObject) -> Progress {
     };
     // How much the gateway must still hold for the cancel to have happened once and no more.
     let left = match (call.amount, call.balance) {
+        // Of an account that was closed before its deposit the balance says nothing.
+        _ if is_closed_unpaid(payment) => None,
         (None, _) => Some(Won::ZERO),
         (Some(amount), Some(balance)) => Some(balance.less(amount)),
         (Some(_), None) => None,
@@ -281,7 +283,7 @@ fn standing(payment: &PaymentObject) -> Result<Finding, &'static str> {
         "DONE" if payment.approved_at.is_none() => Err("done_without_approval"),
         "DONE" => charged(payment),
         // An account that was closed before anybody paid into it: whether a balance is left then, is not documented.
-        "CANCELED" if payment.is_by_account() && payment.approved_at.is_none() => closed(payment),
+        "CANCELED" if is_closed_unpaid(payment) => closed(payment),
         // Which of the two it is says the balance, not the word: cancelled in parts down to zero it stays `PARTIAL_…`.
         // But cancelled with everything left contradicts itself, and must not be taken for a charge that stands.
         "CANCELED" if payment.balance() != Some(Won::ZERO) => Err("canceled_with_balance"),
@@ -311,6 +313,11 @@ fn charged(payment: &PaymentObject) -> Result<Finding, &'static str> {
         },
         canceled: total.less(balance),
     })
+}
+
+/// Whether it is a virtual account that was closed before anybody paid into it.
+fn is_closed_unpaid(payment: &PaymentObject) -> bool {
+    payment.status == "CANCELED" && payment.is_by_account() && payment.approved_at.is_none()
 }
 
 /// Nothing of it will ever be charged: as if all of it had gone back.
