@@ -145,19 +145,8 @@ impl Config {
         )?;
         let env = given.env.unwrap_or(Environment::Production);
         let production = env == Environment::Production;
-        let fake = given
-            .fake_pg
-            .unwrap_or(if production { Switch::Off } else { Switch::On });
-        if production && fake == Switch::On {
-            return Err(ConfigError::FakeInProduction);
-        }
+        let fakepg_url = fake_gateway(&given, production)?;
         let times = times::times(&given)?;
-        let fakepg_url = (fake == Switch::On).then(|| {
-            given
-                .fakepg_url
-                .clone()
-                .unwrap_or_else(|| "http://127.0.0.1:3900".to_owned())
-        });
         check_texts(&given, production)?;
         let gateways = gateways::gateways(&given, fakepg_url.as_deref(), env)?;
         Ok(Self {
@@ -241,6 +230,21 @@ impl Config {
 fn longest_timeout(gateways: &[GatewaySettings]) -> Millis {
     let timeouts = gateways.iter().map(|gateway| gateway.times.pg_timeout);
     timeouts.max().unwrap_or_default()
+}
+
+/// The fake gateway's address, when it is in use.
+fn fake_gateway(given: &Settings, production: bool) -> Result<Option<String>, ConfigError> {
+    let default = if production { Switch::Off } else { Switch::On };
+    if given.fake_pg.unwrap_or(default) == Switch::Off {
+        return Ok(None);
+    }
+    if production {
+        return Err(ConfigError::FakeInProduction);
+    }
+    let url = given.fakepg_url.clone();
+    Ok(Some(
+        url.unwrap_or_else(|| "http://127.0.0.1:3900".to_owned()),
+    ))
 }
 
 /// Checks what must be there, and what would only fail later.
