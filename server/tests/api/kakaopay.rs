@@ -27,13 +27,13 @@ async fn ask(shop: &Shop, order: &Order, gateway: &str) -> Reply {
         .post(&format!("/api/orders/{}/attempts", order.id))
         .header(COOKIE, &order.cookie)
         .json(&json!({"gateway": gateway}));
-    Reply::of(request.send().await.unwrap()).await
+    Reply::of(request.send().await.expect("an answer")).await
 }
 
 async fn open(shop: &Shop, order: &Order, gateway: &str) -> Window {
     let reply = ask(shop, order, gateway).await;
     assert_eq!(reply.status, 201, "{:?}", reply.body);
-    let text = |name: &str| reply.body[name].as_str().unwrap().to_owned();
+    let text = |name: &str| reply.body[name].as_str().expect("an answer").to_owned();
     Window {
         id: text("gatewayOrderId"),
         reference: text("reference"),
@@ -50,11 +50,11 @@ async fn press(shop: &Shop, window: &Window, action: &str) -> String {
             .form(&form)
             .send()
             .await
-            .unwrap(),
+            .expect("an answer"),
     )
     .await;
     assert_eq!(reply.status, 303, "{action}: {:?}", reply.body);
-    let to = Url::parse(reply.headers["location"].to_str().unwrap()).unwrap();
+    let to = Url::parse(reply.headers["location"].to_str().expect("an answer")).expect("an answer");
     match to.query() {
         Some(query) => format!("{}?{query}", to.path()),
         None => to.path().to_owned(),
@@ -73,7 +73,7 @@ async fn confirm(shop: &Shop, order: &Order, window: &Window, token: &str) -> Re
     let request = shop
         .confirm_request(order, &window.id, token)
         .header("X-Request-Timeout-Ms", "36000");
-    Reply::of(request.send().await.unwrap()).await
+    Reply::of(request.send().await.expect("an answer")).await
 }
 
 async fn page(shop: &Shop, order: &Order, path: &str) -> Reply {
@@ -83,13 +83,13 @@ async fn page(shop: &Shop, order: &Order, path: &str) -> Reply {
             .header("accept-language", "en")
             .send()
             .await
-            .unwrap(),
+            .expect("an answer"),
     )
     .await
 }
 
 fn text(reply: &Reply) -> &str {
-    reply.body.as_str().unwrap()
+    reply.body.as_str().expect("an answer")
 }
 
 fn readies(shop: &Shop) -> u64 {
