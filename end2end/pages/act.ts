@@ -24,6 +24,11 @@ export async function openWindow(page: Page): Promise<string> {
   return (await page.getByTestId('pg-order').innerText()).trim();
 }
 
+/** Chooses a way to pay, where there are several. */
+export async function choose(page: Page, gateway: string): Promise<void> {
+  await page.locator(`[data-testid="method"][value="${gateway}"]`).check();
+}
+
 /** Orders, opens the window and stops before its buttons. */
 export async function orderAndOpenWindow(page: Page): Promise<string> {
   const id = await order(page);

@@ -11,6 +11,7 @@ export type Stage =
   | 'paid'
   | 'refunded'
   | 'returning_money'
+  | 'awaiting_deposit'
   | 'not_charged'
   | 'still_unknown'
   | 'expired';
