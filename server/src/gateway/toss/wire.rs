@@ -150,8 +150,12 @@ pub(super) fn error_code(body: &[u8]) -> Option<String> {
         .filter(|code| !code.is_empty())
 }
 
-/// A moment as Toss writes it: any number of fraction digits, and Korean time where no offset is named.
+/// A moment as Toss writes it: any number of fraction digits, and Korean time where no offset is named. A day alone is no
+/// moment: taken for its first one, it would end an account a day early.
 fn moment(text: &str) -> Option<EpochMs> {
+    if !text.contains(['T', ' ']) {
+        return None;
+    }
     let at = text.parse::<jiff::Timestamp>().ok().or_else(|| {
         let civil = text.parse::<jiff::civil::DateTime>().ok()?;
         jiff::tz::offset(9).to_timestamp(civil).ok()
