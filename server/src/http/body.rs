@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, OptionalFromRequest, Request};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse as _;
 use payment::wire::ProblemCode;
@@ -64,6 +64,20 @@ impl<T: DeserializeOwned> FromRequest<Web> for Form<T> {
                 _ => Refusal::new(ProblemCode::InvalidRequest).with("not this form's fields"),
             }
         })
+    }
+}
+
+/// A form that need not be there: a post that names no kind of body has none.
+impl<T: DeserializeOwned> OptionalFromRequest<Web> for Form<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, web: &Web) -> Result<Option<Self>, Refusal> {
+        if !request.headers().contains_key(header::CONTENT_TYPE) {
+            return Ok(None);
+        }
+        <Self as FromRequest<Web>>::from_request(request, web)
+            .await
+            .map(Some)
     }
 }
 

@@ -72,7 +72,7 @@ async fn pay(
     Extension(scope): Extension<Scope>,
     Path(order): Path<String>,
     headers: HeaderMap,
-    Form(form): Form<PayForm>,
+    form: Option<Form<PayForm>>,
 ) -> Result<Response, Refusal> {
     let order = order_of(&order)?;
     let here = format!("/checkout/{order}");
@@ -80,6 +80,7 @@ async fn pay(
     let Some(owner) = scope.owner else {
         return Ok(Redirect::to(&here).into_response());
     };
+    let form = form.map_or_else(PayForm::default, |form| form.0);
     let opening = Opening {
         order_id: order,
         owner,
