@@ -96,6 +96,7 @@ async fn ask_later(
     if looked.look == Look::Refused {
         return Ok(());
     }
+    // Its count is the row's own: another look may have begun a new one meanwhile.
     let row = &looked.row;
     let moved = row.attempt.status != attempt.attempt.status;
     // What a record set stays, but for a cancel that was tried at once and did not come to its end.
@@ -107,11 +108,8 @@ async fn ask_later(
     let Some(from) = from else { return Ok(()) };
     let waits = row.attempt.status.is_open() && row.attempt.status != AttemptStatus::Approving;
     // A look that brought no word is owed still, whatever the state: a hint may have caused it.
-    let ended = matches!(
-        row.attempt.status,
-        AttemptStatus::Failed | AttemptStatus::Expired
-    );
-    let unseen = ended && looked.look == Look::Unseen && attempt.asks < ENDED_LOOKS;
+    let ended = !row.attempt.status.is_open() && row.attempt.status != AttemptStatus::Ready;
+    let unseen = ended && looked.look == Look::Unseen && row.asks < ENDED_LOOKS;
     let again = waits
         || unseen
         || (row.attempt.void && row.attempt.holds_money())
@@ -119,14 +117,14 @@ async fn ask_later(
     let now = app.clock.epoch();
     let next = again.then(|| {
         if row.attempt.status == AttemptStatus::AwaitingDeposit {
-            return deposits::next_look(app, row, attempt.asks);
+            return deposits::next_look(app, row, row.asks);
         }
-        let next = now.plus(Backoff::INQUIRY.after(attempt.asks, random::jitter()));
+        let next = now.plus(Backoff::INQUIRY.after(row.asks, random::jitter()));
         // Not later than the moment at which "not found" becomes an answer.
         let settles = settles_at(line, row).map(|at| at.plus(Millis::new(100)));
         settles.filter(|at| *at > now && *at < next).unwrap_or(next)
     });
-    let asks = attempt.asks.saturating_add(1);
+    let asks = row.asks.saturating_add(1);
     app.store
         .move_look(row.id, from, next, asks)
         .await

@@ -107,9 +107,15 @@ pub fn next_look(
         return stored.ask_at;
     }
     let hint = stored.ask_at.filter(|at| Some(*at) != own_lease);
+    // A look that finds what must go back gives it back itself: nobody else begins that beside it.
+    let gives_back = matches!(
+        next.status,
+        AttemptStatus::Mischarged | AttemptStatus::CancelRequested
+    );
+    let own = own_lease.filter(|lease| gives_back && *lease > now);
     let further = may_still_show(stored, next).then(|| now.plus(FIRST_LOOK));
     let due = look_at_due(stored, now).filter(|_| next.status == AttemptStatus::AwaitingDeposit);
-    [ask_at(next, now), hint, further, due]
+    [own.or(ask_at(next, now)), hint, further, due]
         .into_iter()
         .flatten()
         .min()
