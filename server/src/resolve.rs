@@ -75,7 +75,7 @@ pub async fn look(
     } else {
         ask(app, line, attempt, &asked).await?
     };
-    ask_later(app, line, attempt, &looked, lease).await?;
+    ask_later(app, line, &looked, lease).await?;
     metrics::recovery(looked.look);
     Ok(looked.look)
 }
@@ -89,7 +89,6 @@ fn tells_repeats(line: &Line) -> bool {
 async fn ask_later(
     app: &App,
     line: &Line,
-    attempt: &AttemptRecord,
     looked: &Looked,
     lease: EpochMs,
 ) -> Result<(), StoreError> {
@@ -98,13 +97,8 @@ async fn ask_later(
     }
     // Its count is the row's own: another look may have begun a new one meanwhile.
     let row = &looked.row;
-    let moved = row.attempt.status != attempt.attempt.status;
-    // What a record set stays, but for a cancel that was tried at once and did not come to its end.
-    let from = match row.ask_at {
-        Some(at) if !moved => (at == lease).then_some(at),
-        Some(at) if looked.look != Look::Resolved => Some(at),
-        Some(_) | None => None,
-    };
+    // Anything but the look's own place was set by somebody else: a hint, a wish, another look. It stays.
+    let from = row.ask_at.filter(|at| *at == lease);
     let Some(from) = from else { return Ok(()) };
     let waits = row.attempt.status.is_open() && row.attempt.status != AttemptStatus::Approving;
     // A look that brought no word is owed still, whatever the state: a hint may have caused it.
