@@ -102,6 +102,12 @@ export async function keepLog(context: BrowserContext): Promise<void> {
   await context.addInitScript((paying) => {
     if (window.top !== window || !location.protocol.startsWith('http')) return;
     const log = JSON.parse(sessionStorage.getItem('test:log') ?? '[]') as Glimpse[];
+    const { fetch } = window;
+    window.fetch = (...asked) => {
+      const url = asked[0] instanceof Request ? asked[0].url : String(asked[0]);
+      if (url.endsWith('/api/payments/confirm')) sessionStorage.setItem('test:confirm', String(Date.now()));
+      return fetch.apply(window, asked);
+    };
     let last = '';
     const look = (event?: 'pageshow' | 'pagehide', persisted?: boolean) => {
       const leaving = event === 'pagehide';
@@ -132,6 +138,13 @@ export async function keepLog(context: BrowserContext): Promise<void> {
 export async function logOf(page: Page): Promise<Glimpse[]> {
   const text = await page.evaluate(() => sessionStorage.getItem('test:log'));
   return JSON.parse(text ?? '[]') as Glimpse[];
+}
+
+/** When this tab sent its latest confirm, in epoch ms: what is drawn of it may come later on a busy machine. */
+export async function confirmSent(page: Page): Promise<number> {
+  const text = await page.evaluate(() => sessionStorage.getItem('test:confirm'));
+  if (text === null) throw new Error('no confirm was sent');
+  return Number(text);
 }
 
 /** A page counts from just before it sends the confirm and draws that; what is seen begins this much later at most. */

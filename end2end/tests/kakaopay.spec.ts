@@ -44,7 +44,13 @@ test('paid by the keyboard alone', async ({ page, shop }) => {
 });
 
 test.describe('on a phone', () => {
-  test.use({ isMobile: true, hasTouch: true, viewport: { width: 390, height: 844 } });
+  test.use({
+    isMobile: true,
+    hasTouch: true,
+    viewport: { width: 390, height: 844 },
+    userAgent:
+      'Mozilla/5.0 (Linux; Android 16; Pixel 9) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Mobile Safari/537.36',
+  });
 
   test('the phone’s own window is opened', async ({ page, shop }) => {
     const { id } = await orderAndOpen(page);
@@ -107,23 +113,32 @@ test('declined one way, paid the other: a new attempt under a new name', async (
   await see.oneCharge(shop, next);
 });
 
-test('the address of the return, opened again and in another browser', async ({ page, shop, anotherShopper }) => {
-  const { order, id } = await orderAndOpen(page);
-  const returned = page.waitForRequest((request) => request.url().includes('/return/'));
-  await act.payInWindow(page);
-  const back = (await returned).url();
-  expect(back).toContain('pg_token=');
-  await see.stage(page, 'paid');
+test.describe('in a browser that knows nothing of the order', () => {
+  // The other shopper's page is a 404.
+  test.use({ expectedConsole: [/status of 404/] });
 
-  await page.goto(back);
-  await see.stage(page, 'paid');
-  await expect(see.payControls(page)).toHaveCount(0);
+  test('the address of the return tells nothing, and opened again it tells the truth', async ({
+    page,
+    shop,
+    anotherShopper,
+  }) => {
+    const { order, id } = await orderAndOpen(page);
+    const returned = page.waitForRequest((request) => request.url().includes('/return/'));
+    await act.payInWindow(page);
+    const back = (await returned).url();
+    expect(back).toContain('pg_token=');
+    await see.stage(page, 'paid');
 
-  const stranger = await anotherShopper();
-  const answer = await stranger.goto(back);
-  expect(answer?.status()).toBe(404);
-  await expect(stranger.locator('body')).not.toContainText(order);
-  await see.oneCharge(shop, id);
+    await page.goto(back);
+    await see.stage(page, 'paid');
+    await expect(see.payControls(page)).toHaveCount(0);
+
+    const stranger = await anotherShopper();
+    const answer = await stranger.goto(back);
+    expect(answer?.status()).toBe(404);
+    await expect(stranger.locator('body')).not.toContainText(order);
+    await see.oneCharge(shop, id);
+  });
 });
 
 test.describe('an answer that never comes', () => {

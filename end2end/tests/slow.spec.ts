@@ -24,9 +24,10 @@ for (const { bankMs, paid } of cases) {
 
     const log = await see.logOf(page);
     const begun = see.firstSeen(log, 'confirming');
+    const sent = await see.confirmSent(page);
     const spans = {
-      checking: see.firstSeen(log, 'checking') - begun,
-      paid: see.firstSeen(log, 'paid') - begun,
+      checking: see.firstSeen(log, 'checking') - sent,
+      paid: see.firstSeen(log, 'paid') - sent,
     };
     see.note(info, 'ms from confirm to checking', spans.checking);
     see.note(info, 'ms from confirm to paid', spans.paid);
