@@ -140,7 +140,7 @@ export async function logOf(page: Page): Promise<Glimpse[]> {
   return JSON.parse(text ?? '[]') as Glimpse[];
 }
 
-/** When this tab sent its latest confirm, in epoch ms: what is drawn of it may come later on a busy machine. */
+/** When this tab sent its latest confirm, in epoch ms. On a busy machine either comes first: this, or what is drawn of it. */
 export async function confirmSent(page: Page): Promise<number> {
   const text = await page.evaluate(() => sessionStorage.getItem('test:confirm'));
   if (text === null) throw new Error('no confirm was sent');

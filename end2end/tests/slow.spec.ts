@@ -24,7 +24,7 @@ for (const { bankMs, paid } of cases) {
 
     const log = await see.logOf(page);
     const begun = see.firstSeen(log, 'confirming');
-    const sent = await see.confirmSent(page);
+    const sent = Math.min(begun, await see.confirmSent(page));
     const spans = {
       checking: see.firstSeen(log, 'checking') - sent,
       paid: see.firstSeen(log, 'paid') - sent,
