@@ -39,6 +39,14 @@ struct Looked {
     row: AttemptRecord,
 }
 
+impl Looked {
+    /// To be asked about again.
+    fn not_yet(row: AttemptRecord) -> Self {
+        let look = Look::NotYet;
+        Self { look, row }
+    }
+}
+
 /// How often the gateway is asked about an attempt that has ended, after a hint that it moved and a word that shows nothing
 /// of it yet: a booking may be told before it can be seen. In all, so that forged hints cause no more.
 const ENDED_LOOKS: u32 = 7;
@@ -315,20 +323,11 @@ async fn give_back(
         return refunds::carry_out(app, line, attempt, asked).await;
     }
     let Some((wanted, _)) = attempt.attempt.cancel else {
-        return Ok(Looked {
-            look: Look::NotYet,
-            row: attempt,
-        });
-    };
-    let not_yet = |row| {
-        Ok(Looked {
-            look: Look::NotYet,
-            row,
-        })
+        return Ok(Looked::not_yet(attempt));
     };
     // No place for a cancel now: it is owed still, and the place of an inquiry is not held for it.
     let Ok(_place) = line.cancels.try_acquire() else {
-        return not_yet(attempt);
+        return Ok(Looked::not_yet(attempt));
     };
     let charge = attempt
         .attempt
@@ -357,19 +356,37 @@ async fn give_back(
         }
         CancelOutcome::Unknown(told) => {
             warn_if_alarming(&attempt, &told);
-            not_yet(attempt)
+            Ok(Looked::not_yet(attempt))
         }
         CancelOutcome::RetryWithNewKey(told) => {
             warn_if_alarming(&attempt, &told);
             let new_key = random::idempotency_key("cancel");
             app.store.cancel_key(attempt.id, new_key, true).await?;
-            not_yet(attempt)
+            Ok(Looked::not_yet(attempt))
         }
         CancelOutcome::Refused(told) => {
             warn_if_alarming(&attempt, &told);
             refused(app, line, attempt, asked, &told).await
         }
     }
+}
+
+/// Has the gateway say what it holds of a charge, and records that; `None` where it does not say.
+async fn ask_what_stands(
+    app: &App,
+    line: &Line,
+    attempt: &AttemptRecord,
+    asked: &Asked,
+) -> Result<Option<Recorded>, StoreError> {
+    let inquiry = line.gateway.inquire(&asked.names(attempt)).await;
+    let InquiryOutcome::Found(finding @ Finding::Charged { .. }, told) = inquiry else {
+        return Ok(None);
+    };
+    warn_if_alarming(attempt, &told);
+    let event = Event::Found(finding, Source::Inquiry);
+    let word = (&told, None);
+    let recorded = record(app, attempt, event, ("inquiry", asked), word).await?;
+    Ok(Some(recorded))
 }
 
 /// A refusal speaks of its own call only. Where no key tells calls apart, it may come because an earlier one was carried
@@ -383,16 +400,9 @@ async fn refused(
 ) -> Result<Looked, StoreError> {
     let (mut attempt, mut asked) = (attempt, asked.clone());
     if !tells_repeats(line) {
-        let inquiry = line.gateway.inquire(&asked.names(&attempt)).await;
-        let InquiryOutcome::Found(finding @ Finding::Charged { .. }, listed) = inquiry else {
-            return Ok(Looked {
-                look: Look::NotYet,
-                row: attempt,
-            });
+        let Some(recorded) = ask_what_stands(app, line, &attempt, &asked).await? else {
+            return Ok(Looked::not_yet(attempt));
         };
-        warn_if_alarming(&attempt, &listed);
-        let event = Event::Found(finding, Source::Inquiry);
-        let recorded = record(app, &attempt, event, ("inquiry", &asked), (&listed, None)).await?;
         let open = recorded.after.attempt.status == AttemptStatus::CancelRequested;
         if !open || recorded.after.attempt.canceled != attempt.attempt.canceled {
             let look = if open { Look::NotYet } else { Look::Resolved };

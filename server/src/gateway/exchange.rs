@@ -21,7 +21,29 @@ const POOL_IDLE_MAX: usize = 256;
 pub(super) const CODE_LIMIT: usize = 64;
 
 /// Less than this is no timeout but a mistake of units.
-pub(super) const LEAST_TIMEOUT: Millis = Millis::new(10);
+const LEAST_TIMEOUT: Millis = Millis::new(10);
+
+/// A time that would end every call before it begins.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("{setting} must be at least {LEAST_TIMEOUT}, not {given}")]
+pub struct TooShort {
+    setting: &'static str,
+    given: Millis,
+}
+
+/// Checks the times of an adapter.
+///
+/// # Errors
+/// The first one that is too short.
+pub(super) fn long_enough(
+    times: impl IntoIterator<Item = (&'static str, Millis)>,
+) -> Result<(), TooShort> {
+    let mut times = times.into_iter();
+    match times.find(|(_, given)| *given < LEAST_TIMEOUT) {
+        Some((setting, given)) => Err(TooShort { setting, given }),
+        None => Ok(()),
+    }
+}
 
 /// What one HTTP exchange brought.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use payment::time::Millis;
 use reqwest::Url;
 use tokio::time::Instant;
 
-use super::exchange::{self, LEAST_TIMEOUT, base_address, connect_limit};
+use super::exchange::{self, TooShort, base_address, connect_limit, long_enough};
 use super::meter::{self, Meter, Operation};
 use super::secret::Secret;
 use super::{
@@ -84,15 +84,8 @@ pub enum KakaoPayConfigError {
     #[error("the secret key must be visible ASCII")]
     BadSecret,
     /// A time that would end every call before it begins.
-    #[error("{setting} must be at least {least}, not {given}")]
-    TooShort {
-        /// Which one.
-        setting: &'static str,
-        /// The least.
-        least: Millis,
-        /// What it was.
-        given: Millis,
-    },
+    #[error(transparent)]
+    TooShort(#[from] TooShort),
     /// The HTTP client could not be made.
     #[error("making the HTTP client for KakaoPay")]
     Client(#[source] reqwest::Error),
@@ -168,19 +161,11 @@ impl KakaoPay {
         if secret.is_empty() || !secret.bytes().all(|b| b.is_ascii_graphic()) {
             return Err(KakaoPayConfigError::BadSecret);
         }
-        for (setting, given) in [
+        long_enough([
             ("pg_timeout", config.pg_timeout),
             ("connect_timeout", config.connect_timeout),
             ("inquiry_timeout", config.inquiry_timeout),
-        ] {
-            if given < LEAST_TIMEOUT {
-                return Err(KakaoPayConfigError::TooShort {
-                    setting,
-                    least: LEAST_TIMEOUT,
-                    given,
-                });
-            }
-        }
+        ])?;
         let shorter = config.pg_timeout.min(config.inquiry_timeout);
         let connect = connect_limit(config.connect_timeout, shorter);
         Ok(Self {

@@ -9,7 +9,7 @@ use payment::id::{GatewayName, GatewayOrderId, PaymentKey};
 use payment::time::Millis;
 use reqwest::Url;
 
-use super::exchange::{self, LEAST_TIMEOUT, base_address, connect_limit};
+use super::exchange::{self, TooShort, base_address, connect_limit, long_enough};
 use super::meter::{self, Meter, Operation};
 use super::secret::Secret;
 use super::{
@@ -89,15 +89,8 @@ pub enum TossConfigError {
     #[error("the secret key must be visible ASCII without a colon")]
     BadSecret,
     /// A time that would end every call before it begins.
-    #[error("{setting} must be at least {least}, not {given}")]
-    TooShort {
-        /// Which one.
-        setting: &'static str,
-        /// The least.
-        least: Millis,
-        /// What it was.
-        given: Millis,
-    },
+    #[error(transparent)]
+    TooShort(#[from] TooShort),
     /// The HTTP client could not be made.
     #[error("making the HTTP client for Toss Payments")]
     Client(#[source] reqwest::Error),
@@ -129,19 +122,11 @@ impl Toss {
         if secret.is_empty() || !secret.bytes().all(|b| b.is_ascii_graphic() && b != b':') {
             return Err(TossConfigError::BadSecret);
         }
-        for (setting, given) in [
+        long_enough([
             ("pg_timeout", config.pg_timeout),
             ("connect_timeout", config.connect_timeout),
             ("inquiry_timeout", config.inquiry_timeout),
-        ] {
-            if given < LEAST_TIMEOUT {
-                return Err(TossConfigError::TooShort {
-                    setting,
-                    least: LEAST_TIMEOUT,
-                    given,
-                });
-            }
-        }
+        ])?;
         let connect = connect_limit(config.connect_timeout, config.pg_timeout);
         Ok(Self {
             client: Client::new(base, &config.secret_key, connect)?.answered(config.test_code),

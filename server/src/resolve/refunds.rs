@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use payment::attempt::{Event, Finding, Source};
+use payment::attempt::{Event, Source};
 use payment::time::Millis;
 
-use super::{Look, Looked, record, warn_if_alarming};
+use super::{Look, Looked, ask_what_stands, record, warn_if_alarming};
 use crate::app::{App, Line};
 use crate::confirm::told_text;
-use crate::gateway::{CancelCall, CancelOutcome, InquiryOutcome, Told};
+use crate::gateway::{CancelCall, CancelOutcome, Told};
 use crate::store::{Asked, AttemptRecord, Recorded, RefundCall, RefundRow, StoreError};
 
 /// How long a refund waits for one of the few places for cancels; then it is looked at again later.
@@ -26,20 +26,16 @@ pub(super) async fn carry_out(
     attempt: AttemptRecord,
     asked: &Asked,
 ) -> Result<Looked, StoreError> {
-    let not_yet = |row| Looked {
-        look: Look::NotYet,
-        row,
-    };
     let place = tokio::time::timeout(PLACE_WAIT, line.cancels.acquire()).await;
     let Ok(Ok(_place)) = place else {
-        return Ok(not_yet(attempt));
+        return Ok(Looked::not_yet(attempt));
     };
     // As late as possible: its key and lock are those of this moment. A hint may have caused a second look, here or on
     // another node, while the first one's call is under way: two calls at once could be refused and carried out.
     let (now, until) = (app.clock.epoch(), asked.lease);
     let taken = app.store.take_refund_call(attempt.id, now, until).await?;
     let Some(refund) = taken else {
-        return Ok(not_yet(attempt));
+        return Ok(Looked::not_yet(attempt));
     };
     let id = refund.id;
     let looked = call(app, line, attempt, asked, refund).await;
@@ -61,14 +57,8 @@ async fn call(
     asked: &Asked,
     refund: RefundRow,
 ) -> Result<Looked, StoreError> {
-    let not_yet = |row| {
-        Ok(Looked {
-            look: Look::NotYet,
-            row,
-        })
-    };
     let Some(call) = call_of(&refund, &attempt, asked) else {
-        return not_yet(attempt);
+        return Ok(Looked::not_yet(attempt));
     };
     match line.gateway.cancel(&call).await {
         CancelOutcome::Found(finding, told) => {
@@ -82,7 +72,7 @@ async fn call(
         }
         CancelOutcome::Unknown(told) => {
             warn_if_alarming(&attempt, &told);
-            not_yet(attempt)
+            Ok(Looked::not_yet(attempt))
         }
         CancelOutcome::RetryWithNewKey(told) => {
             warn_if_alarming(&attempt, &told);
@@ -90,7 +80,7 @@ async fn call(
             app.store
                 .renew_refund_key(refund.call(), &told_text(&told))
                 .await?;
-            not_yet(attempt)
+            Ok(Looked::not_yet(attempt))
         }
         CancelOutcome::Refused(told) => {
             warn_if_alarming(&attempt, &told);
@@ -108,17 +98,10 @@ async fn refused(
     asked: &Asked,
     (told, call): (&Told, RefundCall),
 ) -> Result<Looked, StoreError> {
-    let inquiry = line.gateway.inquire(&asked.names(&attempt)).await;
-    let InquiryOutcome::Found(finding @ Finding::Charged { .. }, listed) = inquiry else {
+    let Some(recorded) = ask_what_stands(app, line, &attempt, asked).await? else {
         // Nobody knows yet, also where the gateway cannot see the payment; the next look asks before it calls again.
-        return Ok(Looked {
-            look: Look::NotYet,
-            row: attempt,
-        });
+        return Ok(Looked::not_yet(attempt));
     };
-    warn_if_alarming(&attempt, &listed);
-    let event = Event::Found(finding, Source::Inquiry);
-    let recorded = record(app, &attempt, event, ("inquiry", asked), (&listed, None)).await?;
     let under_way = app.store.refund_under_way(attempt.id).await?;
     if under_way.is_none_or(|refund| refund.call() != call) {
         return Ok(Looked {
