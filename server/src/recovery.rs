@@ -43,7 +43,7 @@ pub async fn interrupt(app: &App) -> Result<usize, StoreError> {
     app.store.rearm(now).await?;
     if !app.store.is_shared() {
         // Nobody else can be looking or calling: what the earlier incarnation had taken is due at once.
-        app.store.free_refund_calls().await?;
+        app.store.free_calls().await?;
         for line in &app.lines {
             app.store.wake_waiting(line.gateway.name(), now).await?;
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use payment::attempt::{AttemptStatus, Event, Finding, Source};
 use payment::backoff::Backoff;
+use payment::id::IdempotencyKey;
 use payment::reach::Reason;
 use payment::time::Millis;
 
@@ -13,7 +14,9 @@ use crate::confirm::told_text;
 use crate::gateway::{CancelCall, CancelOutcome, InquiryOutcome, Told};
 use crate::metrics;
 use crate::random;
-use crate::store::{Asked, AttemptRecord, Evidence, Recorded, RefundCall, RefundWord, StoreError};
+use crate::store::{
+    Asked, AttemptRecord, CancelTake, Evidence, Recorded, RefundCall, RefundWord, StoreError,
+};
 
 mod deposits;
 mod refunds;
@@ -79,7 +82,7 @@ pub async fn look(
     // Decided by us a moment ago: the cancel itself is the question. Where no key tells a repeat from a second cancel, the
     // gateway is asked before each, the first as well: a process that died may have made it.
     let looked = if decided && tells_repeats(line) {
-        give_back(app, line, attempt.clone(), &asked).await?
+        give_back(app, line, attempt.clone(), attempt, &asked).await?
     } else {
         ask(app, line, attempt, &asked).await?
     };
@@ -201,11 +204,11 @@ async fn ask(
     match recorded.after.attempt.status {
         AttemptStatus::Mischarged => {
             let asked = asked.holding(&recorded);
-            demand_back(app, line, recorded.after, &asked).await
+            demand_back(app, line, recorded.after, attempt, &asked).await
         }
         AttemptStatus::CancelRequested => {
             let asked = asked.holding(&recorded);
-            give_back(app, line, recorded.after, &asked).await
+            give_back(app, line, recorded.after, attempt, &asked).await
         }
         _ => {
             let weak = matches!(finding, Finding::Pending { .. } | Finding::NotFound { .. });
@@ -298,6 +301,7 @@ async fn demand_back(
     app: &Arc<App>,
     line: &Line,
     attempt: AttemptRecord,
+    found: &AttemptRecord,
     asked: &Asked,
 ) -> Result<Looked, StoreError> {
     let charge = attempt
@@ -309,14 +313,16 @@ async fn demand_back(
     let word = (&Told::default(), None);
     let recorded = record(app, &attempt, event, ("cancel", asked), word).await?;
     let asked = asked.holding(&recorded);
-    give_back(app, line, recorded.after, &asked).await
+    give_back(app, line, recorded.after, found, &asked).await
 }
 
 /// Makes the cancel that is owed: with the key that was fixed for it, so that a crash or a lost answer repeats the same.
+/// `found` is the row as the look found it, before the gateway was asked.
 async fn give_back(
     app: &Arc<App>,
     line: &Line,
     attempt: AttemptRecord,
+    found: &AttemptRecord,
     asked: &Asked,
 ) -> Result<Looked, StoreError> {
     if attempt.attempt.cancels_on_request() {
@@ -334,16 +340,51 @@ async fn give_back(
         .charged
         .unwrap_or(attempt.attempt.expected)
         .amount;
-    let new_key = random::idempotency_key("cancel");
+    // Where no key tells a repeat from a second cancel, each call has its own: a call that was made since the gateway was
+    // asked is seen by it.
+    let known_key = found.cancel_key.clone().filter(|_| tells_repeats(line));
+    let key = known_key.unwrap_or_else(|| random::idempotency_key("cancel"));
+    let take = CancelTake {
+        found: found.cancel_key.clone(),
+        key: key.clone(),
+    };
+    let (now, until) = (app.clock.epoch(), asked.lease);
+    // A hint or the gateway's first answer may have caused a second look, here or on another node, while the first one's
+    // call is under way.
+    if !app
+        .store
+        .take_cancel_call(attempt.id, take, (now, until))
+        .await?
+    {
+        return Ok(Looked::not_yet(attempt));
+    }
     let call = CancelCall {
         handle: attempt.handle.clone(),
         payment_key: asked.payment_key.clone(),
         amount: (wanted < charge).then(|| wanted.less(attempt.attempt.canceled)),
         balance: Some(charge.less(attempt.attempt.canceled)),
         reason: "cancel owed by the shop".to_owned(),
-        idempotency_key: app.store.cancel_key(attempt.id, new_key, false).await?,
+        idempotency_key: key,
     };
-    match line.gateway.cancel(&call).await {
+    let (id, mut new_key) = (attempt.id, None);
+    let looked = called(app, line, attempt, asked, &call, &mut new_key).await;
+    // Not after a failure to record: what was heard may have to be heard again, and nobody else calls meanwhile.
+    if looked.is_ok() {
+        app.store.end_cancel_call(id, until, new_key).await?;
+    }
+    looked
+}
+
+/// Calls for the cancel that is owed, and records the answer. What it leaves in `new_key` is for the next call.
+async fn called(
+    app: &Arc<App>,
+    line: &Line,
+    attempt: AttemptRecord,
+    asked: &Asked,
+    call: &CancelCall,
+    new_key: &mut Option<IdempotencyKey>,
+) -> Result<Looked, StoreError> {
+    match line.gateway.cancel(call).await {
         CancelOutcome::Found(finding, told) => {
             let event = Event::Found(finding, Source::Inquiry);
             let recorded = record(app, &attempt, event, ("cancel", asked), (&told, None)).await?;
@@ -360,13 +401,15 @@ async fn give_back(
         }
         CancelOutcome::RetryWithNewKey(told) => {
             warn_if_alarming(&attempt, &told);
-            let new_key = random::idempotency_key("cancel");
-            app.store.cancel_key(attempt.id, new_key, true).await?;
+            *new_key = Some(random::idempotency_key("cancel"));
             Ok(Looked::not_yet(attempt))
         }
         CancelOutcome::Refused(told) => {
             warn_if_alarming(&attempt, &told);
-            refused(app, line, attempt, asked, &told).await
+            let looked = refused(app, line, attempt, asked, &told).await?;
+            // Tried again, with a key of its own, when the next look asks.
+            *new_key = (looked.look == Look::Refused).then(|| random::idempotency_key("cancel"));
+            Ok(looked)
         }
     }
 }
@@ -416,10 +459,6 @@ async fn refused(
     }
     let event = Event::CancelRefused;
     let recorded = record(app, &attempt, event, ("cancel", &asked), (told, None)).await?;
-    // Tried again, with a key of its own, when the next look asks.
-    app.store
-        .cancel_key(attempt.id, random::idempotency_key("cancel"), true)
-        .await?;
     Ok(Looked {
         look: Look::Refused,
         row: recorded.after,

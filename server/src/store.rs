@@ -354,6 +354,15 @@ impl Asked {
     }
 }
 
+/// Whose turn it is to call for a cancel.
+#[derive(Debug, Clone)]
+pub struct CancelTake {
+    /// The key that the taker found, before it asked the gateway: a call that was made since has another.
+    pub found: Option<IdempotencyKey>,
+    /// The key of this call: the same, where the gateway knows a repeated call by it; else a new one, which tells calls apart.
+    pub key: IdempotencyKey,
+}
+
 /// Where a piece of evidence comes from, and what was literally said.
 #[derive(Debug, Clone)]
 pub struct Evidence {
@@ -636,13 +645,23 @@ pub trait Store: Send + Sync {
     async fn rearm(&self, now: EpochMs) -> Result<u64, StoreError>;
     /// Makes every waiting attempt of a gateway due now; returns how many.
     async fn wake_waiting(&self, gateway: &GatewayName, now: EpochMs) -> Result<u64, StoreError>;
-    /// Fixes the key of a cancel; `replace` gives it a new one.
-    async fn cancel_key(
+    /// Takes the call of a cancel that the shop owes, from `now` for as long as an answer may come, and fixes its key, so
+    /// that a resend after a crash is the same cancel. False where nothing is owed any more, while somebody else's call may be
+    /// in flight, on whichever node, and when one was made with another key since the taker looked.
+    async fn take_cancel_call(
         &self,
         attempt: AttemptId,
-        key: IdempotencyKey,
-        replace: bool,
-    ) -> Result<IdempotencyKey, StoreError>;
+        take: CancelTake,
+        span: (EpochMs, EpochMs),
+    ) -> Result<bool, StoreError>;
+    /// Gives back a cancel's call that was taken `until` then: its answer was heard, or will never be. A new key is for the
+    /// next call.
+    async fn end_cancel_call(
+        &self,
+        attempt: AttemptId,
+        until: EpochMs,
+        new_key: Option<IdempotencyKey>,
+    ) -> Result<(), StoreError>;
     /// Stores a wish to have money back and reserves its amount, in one committed transaction; begins it if no other one
     /// of the same charge is under way.
     async fn ask_refund(&self, refund: NewRefund) -> Result<RefundAsked, StoreError>;
@@ -662,8 +681,9 @@ pub trait Store: Send + Sync {
     ) -> Result<Option<RefundRow>, StoreError>;
     /// Gives a call back that was taken `until` then: its answer was heard, or will never be.
     async fn end_refund_call(&self, refund: RefundId, until: EpochMs) -> Result<(), StoreError>;
-    /// Gives back every call that was taken: whoever took one is dead. Only where one process owns the database.
-    async fn free_refund_calls(&self) -> Result<u64, StoreError>;
+    /// Gives back every call of a refund or a cancel that was taken: whoever took one is dead. Only where one process owns
+    /// the database.
+    async fn free_calls(&self) -> Result<u64, StoreError>;
     /// Gives a refund a new key under what is left, if `call` is its present one: the gateway's word was that it did not
     /// execute that. Whether it was.
     async fn renew_refund_key(&self, call: RefundCall, told: &str) -> Result<bool, StoreError>;

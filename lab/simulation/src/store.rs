@@ -12,10 +12,10 @@ use server::clock::EpochMs;
 use server::gateway::secret::Secret;
 use server::store::effects::{Effect, EffectEnd, EffectsWaiting, NotificationRow};
 use server::store::{
-    AttemptId, AttemptRecord, Beat, Census, Claim, Claimed, Evidence, EvidenceRow, FeedPosition,
-    LineRow, NewAttemptRow, NewOrderRow, NewRefund, NewWebhook, NodeSlots, Opened, OpenedWindow,
-    OrderMade, OrderRecord, Overdue, Owner, PoolCensus, ProductRow, Recorded, RefundAsked,
-    RefundCall, RefundId, RefundRow, Store, StoreError, WebhookEnd, WebhookRow,
+    AttemptId, AttemptRecord, Beat, CancelTake, Census, Claim, Claimed, Evidence, EvidenceRow,
+    FeedPosition, LineRow, NewAttemptRow, NewOrderRow, NewRefund, NewWebhook, NodeSlots, Opened,
+    OpenedWindow, OrderMade, OrderRecord, Overdue, Owner, PoolCensus, ProductRow, Recorded,
+    RefundAsked, RefundCall, RefundId, RefundRow, Store, StoreError, WebhookEnd, WebhookRow,
 };
 
 use crate::bug::Bug;
@@ -297,14 +297,26 @@ impl Store for NodeStore {
         .await
     }
 
-    async fn cancel_key(
+    async fn take_cancel_call(
         &self,
         attempt: AttemptId,
-        key: IdempotencyKey,
-        replace: bool,
-    ) -> Answer<IdempotencyKey> {
-        self.write("fixing a cancel's key", |tables| {
-            tables.cancel_key(attempt, key, replace)
+        take: CancelTake,
+        span: (EpochMs, EpochMs),
+    ) -> Answer<bool> {
+        self.write("taking a cancel's call", |tables| {
+            tables.take_cancel_call(attempt, take, span)
+        })
+        .await
+    }
+
+    async fn end_cancel_call(
+        &self,
+        attempt: AttemptId,
+        until: EpochMs,
+        new_key: Option<IdempotencyKey>,
+    ) -> Answer<()> {
+        self.write("ending a cancel's call", |tables| {
+            tables.end_cancel_call(attempt, until, new_key);
         })
         .await
     }
@@ -345,8 +357,8 @@ impl Store for NodeStore {
         .await
     }
 
-    async fn free_refund_calls(&self) -> Answer<u64> {
-        self.write("freeing refunds' calls", Tables::free_refund_calls)
+    async fn free_calls(&self) -> Answer<u64> {
+        self.write("freeing the gateway's calls", Tables::free_calls)
             .await
     }
 

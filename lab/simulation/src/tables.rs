@@ -13,6 +13,7 @@ use server::gateway::secret::Secret;
 use server::store::rules::records::{next_look, unknown_since};
 use server::store::{AttemptId, AttemptRecord, Census, Evidence, OrderRecord, Owner};
 
+mod cancels;
 mod changes;
 mod claims;
 mod effects;
@@ -56,6 +57,8 @@ struct Beside {
     answered_at: Option<EpochMs>,
     /// By which the gateway's own webhooks about its virtual account are known.
     secret: Option<Secret>,
+    /// Until when the call of a cancel that is owed may be in flight.
+    cancel_called_until: Option<EpochMs>,
 }
 
 /// All rows.

@@ -12,15 +12,16 @@ use sqlx::{Connection, Pool};
 
 use super::effects::{Effect, EffectEnd, EffectsWaiting, NotificationRow};
 use super::{
-    AttemptId, AttemptRecord, Beat, Census, Claim, Claimed, Evidence, EvidenceRow, FeedPosition,
-    LineRow, NewAttemptRow, NewOrderRow, NewRefund, NewWebhook, NodeSlots, Opened, OpenedWindow,
-    OrderMade, OrderRecord, Overdue, Owner, PoolCensus, ProductRow, Recorded, RefundAsked,
-    RefundCall, RefundId, RefundRow, Store, StoreError, WebhookEnd, WebhookRow,
+    AttemptId, AttemptRecord, Beat, CancelTake, Census, Claim, Claimed, Evidence, EvidenceRow,
+    FeedPosition, LineRow, NewAttemptRow, NewOrderRow, NewRefund, NewWebhook, NodeSlots, Opened,
+    OpenedWindow, OrderMade, OrderRecord, Overdue, Owner, PoolCensus, ProductRow, Recorded,
+    RefundAsked, RefundCall, RefundId, RefundRow, Store, StoreError, WebhookEnd, WebhookRow,
 };
 use crate::clock::EpochMs;
 use crate::gateway::secret::Secret;
 use engine::{Columns as _, Engine, Sql, Tx, failed, fault};
 
+mod cancels;
 mod changes;
 mod claim;
 mod deposits;
@@ -309,13 +310,22 @@ impl<D: Engine> Store for SqlStore<D> {
         waiting::wake_waiting(self.write().await?, gateway, now).await
     }
 
-    async fn cancel_key(
+    async fn take_cancel_call(
         &self,
         attempt: AttemptId,
-        key: IdempotencyKey,
-        replace: bool,
-    ) -> Result<IdempotencyKey, StoreError> {
-        waiting::cancel_key(self.write().await?, attempt, &key, replace).await
+        take: CancelTake,
+        (now, until): (EpochMs, EpochMs),
+    ) -> Result<bool, StoreError> {
+        cancels::take_call(&mut *self.writer().await?, attempt, &take, (now, until)).await
+    }
+
+    async fn end_cancel_call(
+        &self,
+        attempt: AttemptId,
+        until: EpochMs,
+        new_key: Option<IdempotencyKey>,
+    ) -> Result<(), StoreError> {
+        cancels::end_call(&mut *self.writer().await?, attempt, until, new_key.as_ref()).await
     }
 
     async fn ask_refund(&self, refund: NewRefund) -> Result<RefundAsked, StoreError> {
@@ -347,8 +357,9 @@ impl<D: Engine> Store for SqlStore<D> {
         refunds::end_call(&mut *self.writer().await?, refund, until).await
     }
 
-    async fn free_refund_calls(&self) -> Result<u64, StoreError> {
-        refunds::free_calls(&mut *self.writer().await?).await
+    async fn free_calls(&self) -> Result<u64, StoreError> {
+        let db = &mut *self.writer().await?;
+        Ok(refunds::free_calls(db).await? + cancels::free_calls(db).await?)
     }
 
     async fn renew_refund_key(&self, call: RefundCall, told: &str) -> Result<bool, StoreError> {

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use payment::attempt::{AttemptStatus, Event, Finding, LateSuccess, Source};
+use payment::id::IdempotencyKey;
 use payment::money::Won;
 use payment::reach::{Lost, NotSent};
 use payment::time::Millis;
 use server::clock::EpochMs;
-use server::store::{Asked, Claimed, Evidence, NewWebhook, WebhookEnd};
+use server::store::{Asked, CancelTake, Claimed, Evidence, NewWebhook, WebhookEnd};
 use tokio::task::JoinSet;
 
 use crate::{Db, NOW, PRICE, charged, claim, idempotency_key, key, on_both, toss};
@@ -23,7 +24,7 @@ on_both!(
     a_charge_without_stock_is_given_back,
     all_that_waits_is_woken_and_armed,
     what_the_gateway_says_can_always_be_stored,
-    the_key_of_a_cancel_is_fixed_once,
+    a_cancels_call_is_one_lookers_with_the_key_that_was_fixed,
     attempts_are_found_by_what_is_known_of_them,
 );
 
@@ -301,21 +302,65 @@ async fn what_the_gateway_says_can_always_be_stored(db: Db) {
     assert_eq!(recorded.after.attempt.status, AttemptStatus::Unknown);
 }
 
-async fn the_key_of_a_cancel_is_fixed_once(db: Db) {
+async fn a_cancels_call_is_one_lookers_with_the_key_that_was_fixed(db: Db) {
     let db = Arc::new(db);
     let attempt = db.claimed("ord_1", "mug").await;
+    let id = attempt.id;
+    let at = |ms: u64| NOW.plus(Millis::new(ms));
+    let take = async |found: Option<&IdempotencyKey>, key: &IdempotencyKey, now, until| {
+        let take = CancelTake {
+            found: found.cloned(),
+            key: key.clone(),
+        };
+        let taken = db.store.take_cancel_call(id, take, (now, until)).await;
+        taken.unwrap()
+    };
+    let first = idempotency_key();
+    assert!(!take(None, &first, NOW, at(1_000)).await, "nothing is owed");
+    let wrong = Won::new(1).expect("an amount");
+    db.record(id, charged(wrong)).await;
+    let owed = db.record(id, Event::CancelAsked(wrong)).await;
+    assert_eq!(owed.after.attempt.status, AttemptStatus::CancelRequested);
+
     let mut tasks = JoinSet::new();
     for _ in 0..16 {
-        let (db, id) = (Arc::clone(&db), attempt.id);
-        tasks.spawn(async move { db.store.cancel_key(id, idempotency_key(), false).await });
+        let db = Arc::clone(&db);
+        tasks.spawn(async move {
+            let key = idempotency_key();
+            let take = CancelTake {
+                found: None,
+                key: key.clone(),
+            };
+            let taken = db.store.take_cancel_call(id, take, (NOW, at(1_000))).await;
+            taken.unwrap().then_some(key)
+        });
     }
-    let mut keys = tasks.join_all().await.into_iter().map(Result::unwrap);
-    let first = keys.next().unwrap();
-    assert!(keys.all(|key| key == first));
-    let other = idempotency_key();
-    let replaced = db.store.cancel_key(attempt.id, other.clone(), true).await;
-    assert_eq!(replaced.unwrap(), other);
-    assert_eq!(db.attempt(attempt.id).await.cancel_key, Some(other));
+    let taken: Vec<_> = tasks.join_all().await.into_iter().flatten().collect();
+    assert_eq!(taken.len(), 1);
+    let first = taken.first();
+    assert_eq!(db.attempt(id).await.cancel_key.as_ref(), first);
+    let first = first.unwrap();
+
+    let second = idempotency_key();
+    assert!(!take(Some(first), &second, at(999), at(2_000)).await);
+    // Another one's end is not this one's.
+    db.store.end_cancel_call(id, at(2_000), None).await.unwrap();
+    assert!(!take(Some(first), &second, at(999), at(2_000)).await);
+    db.store.end_cancel_call(id, at(1_000), None).await.unwrap();
+    // Who found no key has not heard of the call that was made since.
+    assert!(!take(None, &second, at(999), at(2_000)).await);
+    assert!(take(Some(first), &second, at(999), at(2_000)).await);
+    let third = idempotency_key();
+    let ended = db.store.end_cancel_call(id, at(2_000), Some(third.clone()));
+    ended.await.unwrap();
+    assert_eq!(db.attempt(id).await.cancel_key.as_ref(), Some(&third));
+    // Held beyond any look's time: by a clock that was wrong.
+    assert!(take(Some(&third), &third, at(1_000), at(10_000_000)).await);
+    assert!(take(Some(&third), &third, at(1_001), at(3_000)).await);
+    assert_eq!(db.store.free_calls().await.unwrap(), 1);
+    assert!(take(Some(&third), &third, at(1_002), at(3_000)).await);
+    // Its time is over: whoever took it is dead.
+    assert!(take(Some(&third), &third, at(3_000), at(4_000)).await);
 }
 
 async fn attempts_are_found_by_what_is_known_of_them(db: Db) {

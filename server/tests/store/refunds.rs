@@ -161,10 +161,10 @@ async fn a_refunds_call_is_one_lookers_until_it_is_given_back_or_its_time_is_ove
     let wrong = at(10_000_000);
     assert_eq!(take(at(1_001), wrong).await.as_ref(), Some(&row));
     assert_eq!(take(at(1_002), at(3_000)).await.as_ref(), Some(&row));
-    assert_eq!(db.store.free_refund_calls().await.unwrap(), 1);
+    assert_eq!(db.store.free_calls().await.unwrap(), 1);
     assert_eq!(take(at(1_003), at(3_000)).await.as_ref(), Some(&row));
     // What has ended is nobody's to call for.
-    db.store.free_refund_calls().await.unwrap();
+    db.store.free_calls().await.unwrap();
     let answered = RefundWord {
         answers: Some(row.call()),
         listed: None,

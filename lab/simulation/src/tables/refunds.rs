@@ -85,11 +85,11 @@ impl Tables {
     }
 
     /// Gives back every call that was taken.
-    pub(crate) fn free_refund_calls(&mut self) -> u64 {
+    pub(crate) fn free_calls(&mut self) -> u64 {
         let taken = |refund: &&mut Refunded| {
             refund.called_until.is_some() && refund.row.refund.status == RefundStatus::Asked
         };
-        let mut freed = 0;
+        let mut freed = self.free_cancel_calls();
         for refund in self.refunds.iter_mut().filter(taken) {
             refund.called_until = None;
             freed += 1;

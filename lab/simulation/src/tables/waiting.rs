@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use payment::attempt::AttemptStatus;
-use payment::id::{GatewayName, IdempotencyKey};
+use payment::id::GatewayName;
 use payment::time::Millis;
 use server::clock::EpochMs;
 use server::store::{AttemptId, AttemptRecord, Overdue};
@@ -107,21 +107,6 @@ impl Tables {
             }
         }
         woken
-    }
-
-    pub(crate) fn cancel_key(
-        &mut self,
-        id: AttemptId,
-        key: IdempotencyKey,
-        replace: bool,
-    ) -> IdempotencyKey {
-        let Some(record) = self.attempt_mut(id) else {
-            return key;
-        };
-        if replace || record.cancel_key.is_none() {
-            record.cancel_key = Some(key.clone());
-        }
-        record.cancel_key.clone().unwrap_or(key)
     }
 
     pub(crate) fn approving_since(&self, before: EpochMs) -> Vec<AttemptId> {

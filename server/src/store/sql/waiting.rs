@@ -1,6 +1,6 @@
 //! Attempts that wait for the gateway's word: which are due, and when to ask again.
 
-use payment::id::{GatewayName, IdempotencyKey};
+use payment::id::GatewayName;
 
 use super::commit;
 use super::engine::{Columns as _, Engine, Lock, Sql, Tx, values};
@@ -103,26 +103,6 @@ pub(super) async fn wake_waiting<D: Engine>(
     let woken = tx.execute(doing, sql, values).await?;
     commit::<D>(tx, doing).await?;
     Ok(woken)
-}
-
-/// Fixes the key of a cancel, so that a resend after a crash is the same cancel.
-pub(super) async fn cancel_key<D: Engine>(
-    mut tx: Tx<D>,
-    attempt: AttemptId,
-    key: &IdempotencyKey,
-    replace: bool,
-) -> Result<IdempotencyKey, StoreError> {
-    let doing = "fixing the key of a cancel";
-    let sql = "-- cancel_key\nUPDATE attempts SET cancel_key = $2 WHERE id = $1 AND ($3 OR cancel_key IS NULL)";
-    let values = values![attempt.0, key.as_str(), replace];
-    tx.execute(doing, sql, values).await?;
-    let sql = "-- cancel_key_now\nSELECT cancel_key FROM attempts WHERE id = $1";
-    let row = tx.row(doing, sql, values![attempt.0]).await?;
-    let corrupt = StoreError::Corrupt { what: "cancel key" };
-    let Some(row) = row else { return Err(corrupt) };
-    let stored = IdempotencyKey::parse(row.text("cancel_key")?).map_err(|_| corrupt)?;
-    commit::<D>(tx, doing).await?;
-    Ok(stored)
 }
 
 /// Attempts that have been approving since before a moment.
