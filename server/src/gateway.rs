@@ -11,6 +11,7 @@ mod meter;
 pub mod secret;
 pub mod slots;
 pub mod toss;
+pub mod webhook;
 
 use async_trait::async_trait;
 use deposit::Deposit;
@@ -19,6 +20,7 @@ use payment::id::{GatewayHandle, GatewayName, GatewayOrderId, IdempotencyKey, Pa
 use payment::money::Won;
 use payment::reach::{Lost, NotSent};
 use payment::time::Millis;
+use webhook::{Admission, Incoming, Notice};
 
 /// The names that a payment has at the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,6 +188,9 @@ pub enum WebhookProof {
     Hint,
     /// That its sender knows the secret that came with the confirm's answer.
     Secret,
+    /// That its gateway sent it, a moment ago and in these bytes: it bears a signature, and without a good one it is not
+    /// taken in.
+    Signature,
 }
 
 /// One kind of webhook that a gateway sends.
@@ -236,8 +241,27 @@ pub trait Gateway: Send + Sync {
     /// Asks what became of a payment, by every name that the gateway can look it up by.
     async fn inquire(&self, payment: &PaymentNames) -> InquiryOutcome;
 
+    /// Asks what became of a payment whose confirm window is over, and sees to it that it is never charged after that.
+    ///
+    /// Where a payment lapses by itself, as at most gateways, that is an inquiry. Where an authorisation outlives the
+    /// window, the adapter ends it first: then "not charged" is the gateway's own word, and no late call can undo it.
+    async fn close(&self, payment: &PaymentNames) -> InquiryOutcome {
+        self.inquire(payment).await
+    }
+
     /// Gives money back.
     async fn cancel(&self, call: &CancelCall) -> CancelOutcome;
+
+    /// Whether a webhook that has just come is taken in: what is not, is answered with a refusal and forgotten. A gateway
+    /// that signs its webhooks refuses here whatever has no good signature.
+    fn admit(&self, _webhook: &Incoming<'_>) -> Admission {
+        Admission::PLAIN
+    }
+
+    /// What the body of a webhook that was taken in speaks of; `None` when that is no payment.
+    fn notice(&self, _body: &[u8]) -> Option<Notice> {
+        None
+    }
 
     /// What a page of ours needs to open the window; `None` where the window has an address of its own.
     fn window_script(&self, _request: &WindowRequest) -> Option<WindowScript> {

@@ -1,15 +1,14 @@
-//! The webhook inbox: what was stored raw is looked at here. An unsigned webhook is only a hint: the gateway is asked.
+//! The webhook inbox: what was stored raw is looked at here. An unsigned webhook is only a hint, and a signed one may be
+//! old: the gateway is asked. Which payment a body names, its gateway's adapter reads.
 
 use std::sync::Arc;
 
 use payment::attempt::Attempt;
-use payment::id::{GatewayName, GatewayOrderId, PaymentKey};
+use payment::id::GatewayName;
 use payment::time::Millis;
-use serde_json::Value;
 
 use crate::app::App;
-use crate::gateway::secret::Secret;
-use crate::gateway::{WebhookKind, WebhookProof};
+use crate::gateway::webhook::{Shows, Subject};
 use crate::store::{AttemptId, AttemptRecord, Store, StoreError, WebhookEnd, WebhookRow};
 
 /// How often the inbox looks without being woken.
@@ -127,7 +126,7 @@ pub(crate) enum Named {
     Nobody,
     /// This one of ours; anybody can have written it.
     Hint(AttemptId),
-    /// This one of ours, by the secret that only its gateway knows beside us.
+    /// This one of ours, by a signature, or by the secret that only its gateway knows beside us.
     Proven(AttemptId),
     /// One of ours whose secret the writer does not know.
     Forged,
@@ -139,25 +138,23 @@ pub(crate) async fn named(
     gateway: &GatewayName,
     body: &[u8],
 ) -> Result<Named, StoreError> {
-    let Some(envelope) = Envelope::read(body) else {
+    let line = app.line(gateway);
+    let Some(notice) = line.and_then(|line| line.gateway.notice(body)) else {
         return Ok(Named::Nothing);
     };
-    let kinds = app
-        .line(gateway)
-        .map_or(&[][..], |line| line.gateway.capabilities().webhooks);
-    let Some(proof) = envelope.proof(kinds) else {
-        return Ok(Named::Nothing);
-    };
-    let Some(id) = payment_of(&*app.store, gateway, &envelope.subject).await? else {
+    let Some(id) = payment_of(&*app.store, gateway, &notice.subject).await? else {
         return Ok(Named::Nobody);
     };
-    if proof == WebhookProof::Hint {
-        return Ok(Named::Hint(id));
-    }
+    let said = match notice.shows {
+        Shows::Nothing => return Ok(Named::Hint(id)),
+        // Checked before it was stored; what it says may still be old, so the gateway is asked all the same.
+        Shows::Signature => return Ok(Named::Proven(id)),
+        Shows::Secret(said) => said,
+    };
     Ok(match app.store.deposit_secret(id).await? {
         // None came with the confirm's answer, or that answer was lost.
         None => Named::Hint(id),
-        Some(held) if envelope.knows(&held) => Named::Proven(id),
+        Some(held) if said.is_some_and(|said| held.is(said.expose())) => Named::Proven(id),
         Some(_) => Named::Forged,
     })
 }
@@ -166,15 +163,17 @@ pub(crate) async fn named(
 async fn payment_of(
     store: &dyn Store,
     gateway: &GatewayName,
-    (key, order): &Subject,
+    subject: &Subject,
 ) -> Result<Option<AttemptId>, StoreError> {
-    if let Some(key) = key {
+    if let Some(key) = &subject.payment_key {
         let same_key = store.attempts_by_key(gateway, key).await?;
         return Ok(owner(&same_key));
     }
-    // An envelope that names no key: of the attempts under that id, the latest that was claimed. A ready attempt has sent
-    // nothing, so nothing can be learned of it: what speaks of it waits for its confirm.
-    let Some(order) = order else { return Ok(None) };
+    // It names no key: of the attempts under that id, the latest that was claimed. A ready attempt has sent nothing, so
+    // nothing can be learned of it: what speaks of it waits for its confirm.
+    let Some(order) = &subject.gateway_order_id else {
+        return Ok(None);
+    };
     let under_id = store.attempts_by_gateway_order(order).await?;
     let claimed = under_id
         .iter()
@@ -186,128 +185,4 @@ async fn payment_of(
 fn owner(same_key: &[AttemptRecord]) -> Option<AttemptId> {
     let attempts: Vec<Attempt> = same_key.iter().map(|record| record.attempt).collect();
     payment::order::owner_of_key(&attempts).map(|index| same_key[index].id)
-}
-
-/// A payment as a webhook names it.
-pub(crate) type Subject = (Option<PaymentKey>, Option<GatewayOrderId>);
-
-/// Which payment a webhook speaks of: of the several envelopes, whatever names a payment key or an order id.
-pub(crate) fn subject(body: &[u8]) -> Option<Subject> {
-    Envelope::read(body).map(|envelope| envelope.subject)
-}
-
-/// A webhook's body as far as it is looked at. What it says of a payment's state is not: the gateway is asked.
-#[derive(Debug)]
-struct Envelope {
-    subject: Subject,
-    /// The event's name, where it has one.
-    event: Option<String>,
-    /// Whether it names its payment beside the event instead of within its data, as the events do that carry a secret.
-    flat: bool,
-    secret: Option<Secret>,
-}
-
-impl Envelope {
-    fn read(body: &[u8]) -> Option<Self> {
-        let body: Value = serde_json::from_slice(body).ok()?;
-        let data = body.get("data");
-        let named = |name: &str| {
-            let inner = data.and_then(|data| data.get(name));
-            inner.or_else(|| body.get(name)).and_then(Value::as_str)
-        };
-        let key = named("paymentKey").and_then(|key| PaymentKey::parse(key).ok());
-        let order = named("orderId").and_then(|id| GatewayOrderId::parse(id).ok());
-        let event = body.get("eventType").and_then(Value::as_str);
-        (key.is_some() || order.is_some()).then(|| Self {
-            subject: (key, order),
-            event: event.map(str::to_owned),
-            flat: data.is_none(),
-            secret: body.get("secret").and_then(Value::as_str).map(Secret::new),
-        })
-    }
-
-    /// What it proves by its kind; `None` for a kind that says nothing of payments.
-    fn proof(&self, kinds: &[WebhookKind]) -> Option<WebhookProof> {
-        let of = |kind: &&WebhookKind| match &self.event {
-            Some(event) => kind.name == event.as_str(),
-            None => self.flat && kind.proof == WebhookProof::Secret,
-        };
-        let listed = kinds.iter().find(of).map(|kind| kind.proof);
-        // Without a name it is what it names: a hint.
-        listed.or_else(|| self.event.is_none().then_some(WebhookProof::Hint))
-    }
-
-    fn knows(&self, held: &Secret) -> bool {
-        let said = self.secret.as_ref();
-        said.is_some_and(|said| held.is(said.expose()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_kind_proves_what_the_sheet_says_and_an_unlisted_one_says_nothing() {
-        let kinds = [
-            WebhookKind {
-                name: "STATUS",
-                proof: WebhookProof::Hint,
-            },
-            WebhookKind {
-                name: "DEPOSIT",
-                proof: WebhookProof::Secret,
-            },
-        ];
-        let proof = |body: &str| Envelope::read(body.as_bytes()).unwrap().proof(&kinds);
-        for (body, expected) in [
-            (
-                r#"{"eventType":"STATUS","data":{"orderId":"o"}}"#,
-                Some(WebhookProof::Hint),
-            ),
-            (
-                r#"{"eventType":"DEPOSIT","orderId":"o","secret":"s"}"#,
-                Some(WebhookProof::Secret),
-            ),
-            (r#"{"orderId":"o"}"#, Some(WebhookProof::Secret)),
-            (r#"{"data":{"orderId":"o"}}"#, Some(WebhookProof::Hint)),
-            (
-                r#"{"eventType":"BILLING_DELETED","data":{"orderId":"o"}}"#,
-                None,
-            ),
-            (r#"{"eventType":"","orderId":"o"}"#, None),
-        ] {
-            assert_eq!(proof(body), expected, "{body}");
-        }
-        let knows = |secret: &str, held: &str| {
-            let body = format!(r#"{{"orderId":"o","secret":{secret}}}"#);
-            let envelope = Envelope::read(body.as_bytes()).unwrap();
-            envelope.knows(&Secret::new(held))
-        };
-        assert!(knows(r#""s""#, "s"));
-        assert!(!knows(r#""S""#, "s") && !knows("null", "s") && !knows("7", "7"));
-        assert!(!knows(r#""""#, "s"));
-    }
-
-    #[test]
-    fn both_envelopes_name_their_payment_and_rubbish_names_none() {
-        let status = br#"{"eventType":"PAYMENT_STATUS_CHANGED","data":{"paymentKey":"pk","orderId":"ord_1"}}"#;
-        let (key, order) = subject(status).expect("names both");
-        assert_eq!(
-            (key.unwrap().as_str(), order.unwrap().as_str()),
-            ("pk", "ord_1")
-        );
-        let deposit = br#"{"createdAt":"2026-10-02T11:02:09","secret":"ps","status":"DONE","orderId":"ord_1-2"}"#;
-        assert_eq!(subject(deposit).unwrap().1.unwrap().as_str(), "ord_1-2");
-        for rubbish in [
-            b"".as_slice(),
-            b"[]",
-            b"{}",
-            b"\xff",
-            br#"{"data":{"paymentKey":7}}"#,
-            br#"{"orderId":"a b"}"#,
-        ] {
-            assert!(subject(rubbish).is_none());
-        }
-    }
 }

@@ -137,6 +137,7 @@ fn sheet(text: &mut String, can: &Capabilities, config: &Config) {
     let hooks = can.webhooks.iter().map(|kind| match kind.proof {
         WebhookProof::Hint => kind.name.to_owned(),
         WebhookProof::Secret => format!("{} (with a secret)", kind.name),
+        WebhookProof::Signature => format!("{} (signed)", kind.name),
     });
     let hooks: Vec<String> = hooks.collect();
     let none = hooks.is_empty().then(|| "none".to_owned());

@@ -11,7 +11,7 @@ use payment::time::Millis;
 use crate::app::{App, Line};
 use crate::clock::EpochMs;
 use crate::confirm::told_text;
-use crate::gateway::{CancelCall, CancelOutcome, InquiryOutcome, Told};
+use crate::gateway::{CancelCall, CancelOutcome, InquiryOutcome, PaymentNames, Told};
 use crate::metrics;
 use crate::random;
 use crate::store::{
@@ -152,6 +152,15 @@ fn settles_at(line: &Line, attempt: &AttemptRecord) -> Option<EpochMs> {
     Some(last_send.plus(span))
 }
 
+/// The gateway's word; with the payment's window over, it is to be the last.
+async fn inquired(line: &Line, payment: &PaymentNames, over: bool) -> InquiryOutcome {
+    if over {
+        line.gateway.close(payment).await
+    } else {
+        line.gateway.inquire(payment).await
+    }
+}
+
 /// Asks the gateway and records its word.
 async fn ask(
     app: &Arc<App>,
@@ -168,7 +177,7 @@ async fn ask(
     // By this moment: a payment that is booked while the question travels must not be settled by its answer.
     let asked_at = app.clock.epoch();
     let settled = settles_at(line, attempt).is_some_and(|at| asked_at >= at);
-    let outcome = line.gateway.inquire(&asked.names(attempt)).await;
+    let outcome = inquired(line, &asked.names(attempt), settled).await;
     let (finding, told) = match outcome {
         InquiryOutcome::NoAnswer(told) => {
             tracing::debug!(

@@ -9,6 +9,7 @@ use payment::attempt::Finding;
 use payment::id::{GatewayName, IdempotencyKey};
 use payment::money::{Money, Won};
 use payment::reach::{Decline, Lost, NotSent};
+use server::gateway::webhook::Notice;
 use server::gateway::{
     CancelCall, CancelOutcome, Capabilities, ConfirmCall, ConfirmOutcome, Gateway, InquiryOutcome,
     OpenOutcome, PaymentNames, Told, WebhookKind, WebhookProof, Window, WindowRequest,
@@ -315,6 +316,11 @@ impl Gateway for Port {
             Gave::AnotherBalance => CancelOutcome::RetryWithNewKey(told(Some(400))),
             Gave::Nothing => CancelOutcome::Unknown(told(Some(400))),
         }
+    }
+
+    fn notice(&self, body: &[u8]) -> Option<Notice> {
+        // What it sends is made as Toss's is.
+        server::gateway::toss::webhook::notice(body)
     }
 
     fn window_origins(&self) -> Vec<String> {

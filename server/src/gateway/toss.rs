@@ -2,6 +2,7 @@
 
 mod client;
 mod outcome;
+pub mod webhook;
 mod wire;
 
 use async_trait::async_trait;
@@ -12,10 +13,10 @@ use reqwest::Url;
 use super::exchange::{self, TooShort, base_address, connect_limit, long_enough};
 use super::meter::{self, Meter, Operation};
 use super::secret::Secret;
+use super::webhook::{Admission, Incoming, Notice};
 use super::{
     CancelCall, CancelOutcome, Capabilities, ConfirmCall, ConfirmOutcome, Gateway, InquiryOutcome,
-    OpenOutcome, PaymentNames, Told, WebhookKind, WebhookProof, Window, WindowRequest,
-    WindowScript,
+    OpenOutcome, PaymentNames, Told, Window, WindowRequest, WindowScript,
 };
 use client::{Client, Post};
 use outcome::LookedUp;
@@ -24,21 +25,6 @@ use wire::{CancelBody, ConfirmBody};
 /// For how long a key may be used again. Toss keeps one for 15 days "counted from the day of first use"; the last day is
 /// left out because it does not say when that day ends.
 const IDEMPOTENCY: Millis = Millis::from_secs(14 * 24 * 3_600);
-/// What Toss sends of payments. None is signed; a deposit's carries the secret of the confirm's answer.
-const WEBHOOKS: [WebhookKind; 3] = [
-    WebhookKind {
-        name: "PAYMENT_STATUS_CHANGED",
-        proof: WebhookProof::Hint,
-    },
-    WebhookKind {
-        name: "DEPOSIT_CALLBACK",
-        proof: WebhookProof::Secret,
-    },
-    WebhookKind {
-        name: "CANCEL_STATUS_CHANGED",
-        proof: WebhookProof::Hint,
-    },
-];
 /// Toss's own script, version 2.
 const SCRIPT: &str = "https://js.tosspayments.com/v2/standard";
 /// Toss's limit of `cancelReason`, in characters.
@@ -138,7 +124,7 @@ impl Toss {
                 confirm_window: config.confirm_window,
                 partial_cancel: true,
                 platform_timeout: None,
-                webhooks: &WEBHOOKS,
+                webhooks: &webhook::KINDS,
                 deposits: true,
             },
             window,
@@ -264,6 +250,14 @@ impl Gateway for Toss {
         };
         meter.end(meter::cancel_label(&outcome));
         outcome
+    }
+
+    fn admit(&self, webhook: &Incoming<'_>) -> Admission {
+        webhook::admit(webhook)
+    }
+
+    fn notice(&self, body: &[u8]) -> Option<Notice> {
+        webhook::notice(body)
     }
 
     fn window_script(&self, request: &WindowRequest) -> Option<WindowScript> {

@@ -2,13 +2,16 @@
 //! asked again: it is applied once in effect, however often.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::Desk;
 use super::output::{line, masked};
 use super::zone::Zone;
-use crate::inbox;
+use crate::gateway::Gateway;
+use crate::gateway::webhook::Subject;
+use crate::serve;
 use crate::store::desk::{StoredWebhook, WebhookFilter, WebhookState};
 
 /// What to do with stored webhooks.
@@ -86,13 +89,14 @@ pub async fn run(desk: &Desk, command: &Command) -> anyhow::Result<ExitCode> {
 async fn list(desk: &Desk, args: &ListArgs) -> anyhow::Result<()> {
     let which = args.which.filter(None)?;
     let found = desk.store.webhooks(which, args.limit).await?;
+    let readers = Readers::of(desk);
     if args.json {
-        let list: Vec<Value> = found.iter().map(as_json).collect();
+        let list: Vec<Value> = found.iter().map(|row| as_json(&readers, row)).collect();
         line(&serde_json::to_string_pretty(&list)?);
         return Ok(());
     }
     for row in &found {
-        let (key, order) = subject(row);
+        let (key, order) = readers.subject(row);
         line(&format!(
             "{:>8}  {}  {}  {:<7}  looked at {} times  order {order}  key {key}  {}  {} bytes",
             row.id,
@@ -110,15 +114,37 @@ async fn list(desk: &Desk, args: &ListArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The payment that a webhook names, masked.
-fn subject(row: &StoredWebhook) -> (String, String) {
-    let (key, order) = inbox::subject(&row.body).unwrap_or((None, None));
-    let order = order.map_or_else(|| "none".to_owned(), |order| order.to_string());
-    (masked(key.as_ref()), order)
+/// The adapters, which read what their gateways sent. Of one whose settings cannot be used nothing is read.
+struct Readers(Vec<Arc<dyn Gateway>>);
+
+impl Readers {
+    fn of(desk: &Desk) -> Self {
+        let settings = desk.config.gateways.iter();
+        Self(
+            settings
+                .filter_map(|one| serve::gateway(one).ok())
+                .collect(),
+        )
+    }
+
+    /// The payment that a webhook names, masked.
+    fn subject(&self, row: &StoredWebhook) -> (String, String) {
+        let reader = self.0.iter().find(|one| *one.name() == row.gateway);
+        let notice = reader.and_then(|one| one.notice(&row.body));
+        let (key, order) = match notice.map(|notice| notice.subject) {
+            Some(Subject {
+                payment_key,
+                gateway_order_id,
+            }) => (payment_key, gateway_order_id),
+            None => (None, None),
+        };
+        let order = order.map_or_else(|| "none".to_owned(), |order| order.to_string());
+        (masked(key.as_ref()), order)
+    }
 }
 
-fn as_json(row: &StoredWebhook) -> Value {
-    let (key, order) = subject(row);
+fn as_json(readers: &Readers, row: &StoredWebhook) -> Value {
+    let (key, order) = readers.subject(row);
     json!({
         "id": row.id,
         "gateway": row.gateway.as_str(),
