@@ -1,6 +1,8 @@
 //! What the pages need to know. The server implements [`PageData`] for one shopper's request; pages know nothing of
 //! stores, gateways or cookies.
 
+pub mod console;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -229,6 +231,8 @@ pub trait PageData: Send + Sync {
 pub struct PageContext {
     /// The data of this request.
     pub data: Arc<dyn PageData>,
+    /// The operators' console.
+    pub console: Arc<dyn console::ConsoleData>,
     /// The language of this request.
     pub lang: Lang,
     /// Whether this is a development server (shows the panel).

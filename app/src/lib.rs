@@ -26,6 +26,7 @@ use leptos_router::path;
 use crate::components::layout::{Footer, Header};
 use crate::pages::catalogue::CataloguePage;
 use crate::pages::checkout::{CheckoutPage, ReturnPage};
+use crate::pages::console::{DeedsPage, DeskPage, OverviewPage};
 use crate::pages::history::HistoryPage;
 use crate::pages::message::MissingPage;
 use crate::pages::order::OrderPage;
@@ -73,6 +74,9 @@ pub fn App() -> impl IntoView {
                     />
                     <Route path=path!("/orders") view=HistoryPage ssr=SsrMode::Async/>
                     <Route path=path!("/orders/:order") view=OrderPage ssr=SsrMode::Async/>
+                    <Route path=path!("/ops") view=OverviewPage ssr=SsrMode::Async/>
+                    <Route path=path!("/ops/audit") view=DeedsPage ssr=SsrMode::Async/>
+                    <Route path=path!("/ops/orders/:order") view=DeskPage ssr=SsrMode::Async/>
                 </Routes>
             </main>
         </Router>

@@ -2,6 +2,7 @@
 
 pub mod catalogue;
 pub mod checkout;
+pub mod console;
 pub mod history;
 pub mod message;
 pub mod order;

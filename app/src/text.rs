@@ -2,6 +2,7 @@
 //!
 //! Each message is a variant, and each language answers all of them, so a missing translation does not compile.
 
+mod console;
 mod deposit;
 mod en;
 mod ko;
@@ -17,6 +18,7 @@ use payment::view::{PayAction, Stage};
 use payment::wire::ProblemCode;
 use serde::{Deserialize, Serialize};
 
+pub use console::OpsWord;
 pub use deposit::DepositWord;
 pub use mail::Mail;
 pub use window::WindowWord;

@@ -104,3 +104,14 @@ async function post(url: string, body: object, cookie = ''): Promise<Response> {
     body: JSON.stringify(body),
   });
 }
+
+/** What opens the console of the tests. */
+export const PASSWORD = 'correct horse battery';
+
+/** Signs an operator in. */
+export async function enterConsole(page: Page, password = PASSWORD): Promise<void> {
+  await page.goto('/ops');
+  await page.locator('#operator-name').fill('kim');
+  await page.locator('#operator-password').fill(password);
+  await page.getByTestId('sign-in').click();
+}

@@ -24,6 +24,12 @@ export const SOON_OVER: Env = {
   JARI_DATABASE_WAIT_MS: '500',
 };
 
+/** A console that opens with `act.PASSWORD`. */
+export const CONSOLE: Env = {
+  JARI_OPS_PASSWORD_HASH:
+    '$argon2id$v=19$m=19456,t=2,p=1$QprFeTZE0O7Z0stB6IL55g$6lQAx8czmy34DB+m9spNSqdMp88fZxNX5J1gMmRd1zw',
+};
+
 /** A short response wait, and polls as long as ever. */
 const SOON_CHECKING: Env = {
   JARI_RESPONSE_WAIT_MS: '300',
@@ -31,6 +37,37 @@ const SOON_CHECKING: Env = {
 };
 
 export const scenes: Scene[] = [
+  {
+    name: 'console-sign-in',
+    env: CONSOLE,
+    reach: async (page) => {
+      await page.goto('/ops');
+      await page.getByTestId('sign-in').waitFor();
+    },
+  },
+  {
+    name: 'console',
+    env: CONSOLE,
+    scenario: { stop: true },
+    reach: async (page, shop) => {
+      const order = await act.pay(page);
+      await see.attemptStatus(page.context(), shop, order, 'approving');
+      await act.enterConsole(page);
+      await page.getByTestId('open-payment').waitFor();
+    },
+  },
+  {
+    name: 'console-order',
+    env: { ...CONSOLE, JARI_PG_TIMEOUT_MS: '1000' },
+    scenario: { stop: true },
+    reach: async (page, shop) => {
+      const order = await act.pay(page);
+      await see.attemptStatus(page.context(), shop, order, 'unknown');
+      await act.enterConsole(page);
+      await page.goto(`/ops/orders/${order}`);
+      await page.getByTestId('resolve').waitFor();
+    },
+  },
   {
     name: 'catalogue',
     reach: async (page) => {

@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::changes::OrderCache;
 use crate::clock::{Clock, EpochMs};
 use crate::config::Config;
+use crate::console::Console;
 use crate::gateway::Gateway;
 use crate::gateway::circuit::Breaker;
 use crate::gateway::slots::Slots;
@@ -176,6 +177,8 @@ pub struct App {
     pub recovery: Notify,
     /// Wakes the webhook inbox.
     pub inbox: Notify,
+    /// The operators' console, where it is configured.
+    pub console: Option<Console>,
 }
 
 impl App {

@@ -130,6 +130,8 @@ pub struct Config {
     pub cancel_cutoff: Millis,
     /// By which the operator asks for refunds; `None` is nobody.
     pub operator_token: Option<Secret>,
+    /// Opens the console; `None` is no console.
+    pub ops_password_hash: Option<Secret>,
 }
 
 impl Config {
@@ -197,6 +199,7 @@ impl Config {
             bounds: bounds::bounds(&given)?,
             cancel_cutoff: Millis::new(given.cancel_cutoff_ms.unwrap_or(86_400_000)),
             operator_token: operator::token(&given)?,
+            ops_password_hash: operator::password_hash(&given)?,
         })
     }
 

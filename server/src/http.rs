@@ -20,6 +20,8 @@ pub mod accept;
 mod body;
 mod busy;
 mod cancels;
+mod console;
+mod console_data;
 mod dev;
 mod forms;
 pub mod guard;
@@ -72,6 +74,7 @@ pub fn router(web: Web) -> Router {
         .merge(cancels::routes())
         .merge(forms::routes())
         .merge(window::routes())
+        .merge(console::routes())
         .merge(dev::routes(web.app.config.is_development()))
         .layer(csrf);
     let api = Router::new()
@@ -83,6 +86,7 @@ pub fn router(web: Web) -> Router {
             problem::Refusal::from(ProblemCode::MethodNotAllowed)
         });
     let routes = pages::mount(api, &web)
+        .layer(from_fn_with_state(web.clone(), console::door))
         .layer(from_fn_with_state(web.clone(), guard::rate))
         .layer(from_fn_with_state(web.clone(), layers::request_scope))
         .layer(from_fn_with_state(web.clone(), guard::lane));

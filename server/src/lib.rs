@@ -7,6 +7,7 @@ pub mod changes;
 pub mod clock;
 pub mod config;
 pub mod confirm;
+pub mod console;
 pub mod effects;
 pub mod gateway;
 pub mod gauges;

@@ -70,6 +70,8 @@ enum Command {
         #[command(subcommand)]
         command: operate::webhooks::Command,
     },
+    /// Reads a password from standard input and prints its hash, for `JARI_OPS_PASSWORD_HASH`.
+    HashPassword,
     /// Compares a day's payments with the gateway's books; ends with 0 when they agree, 1 when not, 2 when it could not ask.
     Reconcile {
         #[command(flatten)]
@@ -155,6 +157,15 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Webhooks { given, command } => {
             return operate::webhooks::run(&given.desk().await?, &command).await;
+        }
+        Command::HashPassword => {
+            let mut password = String::new();
+            std::io::stdin().read_line(&mut password)?;
+            let password = password.trim_end_matches(['\r', '\n']);
+            if password.chars().count() < 12 {
+                anyhow::bail!("a password has at least 12 characters");
+            }
+            print(&format!("{}\n", server::console::hash_password(password)?));
         }
         Command::Reconcile { given, args } => {
             let config = given.check()?;

@@ -114,6 +114,9 @@ pub fn register(gateway: &GatewayName) {
         counter!("refunds_asked_total", "by" => asker).increment(0);
     }
     counter!("operator_token_refused_total").increment(0);
+    for result in ["signed_in", "wrong", "limited"] {
+        counter!("console_sign_ins_total", "result" => result).increment(0);
+    }
     counter!("circuit_would_refuse_total", "gateway" => gateway()).increment(0);
     for limit in RATE_LIMITS {
         counter!("rate_limited_total", "limit" => limit).increment(0);
@@ -153,6 +156,17 @@ pub fn refund(status: RefundStatus) {
 /// A refund that was stored.
 pub fn refund_asked(by: &'static str) {
     counter!("refunds_asked_total", "by" => by).increment(1);
+}
+
+/// A try to enter the console.
+pub fn console_sign_in(result: &'static str) {
+    counter!("console_sign_ins_total", "result" => result).increment(1);
+}
+
+/// Something that an operator did in the console.
+pub fn console_action(action: &'static str, result: &str) {
+    counter!("console_actions_total", "action" => action, "result" => result.to_owned())
+        .increment(1);
 }
 
 /// A request with a token that is not the operator's.

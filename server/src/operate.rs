@@ -17,7 +17,7 @@ use payment::id::{GatewayOrderId, OrderId};
 
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::store::desk::DeskStore;
+use crate::store::console::ConsoleStore;
 use crate::store::open::attach;
 use crate::store::{AttemptId, AttemptRecord};
 
@@ -26,7 +26,7 @@ pub struct Desk {
     /// The settings.
     pub config: Config,
     /// The database, as the server left it or has it open.
-    pub store: Arc<dyn DeskStore>,
+    pub store: Arc<dyn ConsoleStore>,
     /// The clock.
     pub clock: Clock,
 }
@@ -37,13 +37,21 @@ impl Desk {
     /// # Errors
     /// When it cannot be opened, or another version made it.
     pub async fn open(config: Config) -> anyhow::Result<Self> {
+        Self::beside(config, Clock::new()).await
+    }
+
+    /// The same with a clock that is there already.
+    ///
+    /// # Errors
+    /// As [`Desk::open`].
+    pub async fn beside(config: Config, clock: Clock) -> anyhow::Result<Self> {
         let url = &config.database_url;
         let store = attach(url, config.times.database_wait).await;
         let store = store.with_context(|| format!("opening {url}"))?;
         Ok(Self {
             store,
             config,
-            clock: Clock::new(),
+            clock,
         })
     }
 

@@ -307,13 +307,19 @@ fn store_fault(error: &StoreError) -> Answer {
 /// What the order's shopper may cancel now; `None` is nothing.
 #[must_use]
 pub fn offered(app: &App, order: &OrderRecord, refunds: &[RefundRow]) -> Option<Won> {
+    let (left, paying) = left(order, refunds)?;
+    let since = app.clock.epoch().since(paying.claimed_at?);
+    (since < app.config.cancel_cutoff).then_some(left)
+}
+
+/// How much of an order may still be given back, and the attempt that paid it; `None` where that is nothing, or where it
+/// takes an account to give it back to.
+#[must_use]
+pub fn left<'a>(order: &'a OrderRecord, refunds: &[RefundRow]) -> Option<(Won, &'a AttemptRecord)> {
     let pays = |record: &&AttemptRecord| Attempt::counts_as_paid(&record.attempt);
     let paying = order.attempts.iter().find(pays)?;
     let of_it = refunds.iter().filter(|row| row.attempt == paying.id);
     let known: Vec<Refund> = of_it.map(|row| row.refund).collect();
     let free = free_balance(&paying.attempt, &known);
-    let since = app.clock.epoch().since(paying.claimed_at?);
-    // Where a deposit is to go back to, this form does not ask.
-    (free > Won::ZERO && !paying.attempt.deposit && since < app.config.cancel_cutoff)
-        .then_some(free)
+    (free > Won::ZERO && !paying.attempt.deposit).then_some((free, paying))
 }

@@ -17,6 +17,7 @@ use crate::app::{App, Line, Working};
 use crate::changes::OrderCache;
 use crate::clock::Clock;
 use crate::config::{Config, GatewaySettings, Switch, Wire};
+use crate::console::Console;
 use crate::gateway::Gateway;
 use crate::gateway::kakaopay::{KakaoPay, KakaoPayConfig};
 use crate::gateway::toss::{Toss, TossConfig};
@@ -24,6 +25,7 @@ use crate::http::guard::RateLimits;
 use crate::http::{Web, accept, router};
 use crate::lanes::Lanes;
 use crate::metrics;
+use crate::operate::Desk;
 use crate::pressure::Pressure;
 use crate::random;
 use crate::store::open::Stores;
@@ -140,6 +142,9 @@ async fn upkeep(app: Arc<App>, handle: PrometheusHandle) {
         tokio::time::sleep(std::time::Duration::from_secs(5)).await;
         gauges::sample(&app);
         app.rate_limits.tidy();
+        if let Some(console) = &app.console {
+            console.tidy();
+        }
         handle.run_upkeep();
     }
 }
@@ -159,6 +164,7 @@ pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result
         .iter()
         .map(|gateway| line(gateway, &config, clock))
         .collect::<anyhow::Result<Vec<_>>>()?;
+    let console = console(&config, clock).await?;
     Ok(Arc::new(App {
         lanes: Lanes::new(lanes, config.caps()),
         pressure: Pressure::default(),
@@ -176,8 +182,18 @@ pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result
         stopping,
         recovery: Notify::new(),
         inbox: Notify::new(),
+        console,
         config,
     }))
+}
+
+/// The console, where it has a password, with connections of its own to the database that is open by now.
+async fn console(config: &Config, clock: Clock) -> anyhow::Result<Option<Console>> {
+    let Some(password) = config.ops_password_hash.clone() else {
+        return Ok(None);
+    };
+    let desk = Desk::beside(config.clone(), clock).await?;
+    Ok(Some(Console::new(desk, password)))
 }
 
 fn line(settings: &GatewaySettings, config: &Config, clock: Clock) -> anyhow::Result<Arc<Line>> {

@@ -20,6 +20,7 @@ use crate::gateway::secret::Secret;
 use crate::gateway::{PaymentNames, Window};
 use effects::{Effect, EffectEnd, EffectsWaiting, NotificationRow};
 
+pub mod console;
 pub mod desk;
 pub mod effects;
 pub mod open;

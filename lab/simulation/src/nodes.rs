@@ -306,6 +306,7 @@ fn app(world: &Arc<World>, life: &Life) -> anyhow::Result<Arc<App>> {
         stopping: CancellationToken::new(),
         recovery: Notify::new(),
         inbox: Notify::new(),
+        console: None,
         config,
     }))
 }

@@ -153,6 +153,12 @@ pub struct Settings {
     /// How long after its confirm a shopper may cancel a paid order, ms; 0 is never [default: 86400000]
     #[arg(long, env = "JARI_CANCEL_CUTOFF_MS")]
     pub cancel_cutoff_ms: Option<u64>,
+    /// Opens the console at `/ops`: the hash of its password, as `jari hash-password` prints it [default: unset, no console]
+    #[arg(long, env = "JARI_OPS_PASSWORD_HASH", hide_env_values = true)]
+    pub ops_password_hash: Option<Secret>,
+    /// A file that holds the hash of the console's password
+    #[arg(long, env = "JARI_OPS_PASSWORD_HASH_FILE")]
+    pub ops_password_hash_file: Option<PathBuf>,
     /// By which the operator asks for refunds, at least 32 characters [default: unset, nobody does]
     #[arg(long, env = "JARI_OPERATOR_TOKEN", hide_env_values = true)]
     pub operator_token: Option<Secret>,
@@ -257,7 +263,7 @@ impl Settings {
             resend_ratio, circuit, lanes, rate_limits, lab_workers, trusted_proxies, secret_key,
             toss_client_key, toss_secret_key, toss_secret_key_file, toss_url, toss_window_url, site_root, drain_ms,
             unknown_bound_ms, pg_inquiries, webhook_keep_days, webhook_strangers, webhook_rate, cancel_cutoff_ms,
-            operator_token, operator_token_file, deposit_grace_ms, secret_key_file, toss_test_code,
+            operator_token, operator_token_file, ops_password_hash, ops_password_hash_file, deposit_grace_ms, secret_key_file, toss_test_code,
             kakaopay_cid, kakaopay_secret_key, kakaopay_secret_key_file, kakaopay_url,
             kakaopay_pg_cap, kakaopay_pg_reserve, kakaopay_pg_timeout_ms, kakaopay_pg_connect_timeout_ms,
             kakaopay_response_wait_ms, kakaopay_poll_interval_ms, kakaopay_poll_count, kakaopay_pg_confirm_window_ms)

@@ -95,6 +95,16 @@ impl Breaker {
         gauge!("circuit_bad_calls", "gateway" => label()).set(f64::from(sample.bad));
     }
 
+    /// Its state's stable name.
+    #[must_use]
+    pub fn state_name(&self) -> &'static str {
+        match self.lock().state() {
+            State::Closed => "closed",
+            State::HalfOpen => "half_open",
+            State::Open => "open",
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Circuit> {
         self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -23,7 +23,7 @@ const KEY_HEADER: &str = "idempotency-key";
 /// The longest key that is kept.
 const LONGEST_KEY: usize = 200;
 /// The longest reason: the gateway keeps it with our reference in 200 characters.
-const LONGEST_REASON: usize = 160;
+pub(super) const LONGEST_REASON: usize = 160;
 /// What the gateway keeps as the reason of a shopper's own cancel.
 const SHOPPERS_REASON: &str = "고객 주문 취소";
 
@@ -112,7 +112,7 @@ fn key_of(headers: &HeaderMap) -> Result<IdempotencyKey, Refusal> {
     parse_key(text).ok_or_else(bad)
 }
 
-fn parse_key(text: &str) -> Option<IdempotencyKey> {
+pub(super) fn parse_key(text: &str) -> Option<IdempotencyKey> {
     let key = IdempotencyKey::parse(text).ok()?;
     (text.len() <= LONGEST_KEY).then_some(key)
 }

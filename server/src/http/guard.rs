@@ -156,7 +156,7 @@ pub(super) async fn rate(State(web): State<Web>, request: Request, next: Next) -
 
 /// The address that asks: the peer's, or behind trusted proxies the last one that none of them is. An IPv6 customer has a
 /// whole /64, so that counts as one.
-fn address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpAddr]) -> IpAddr {
+pub(super) fn address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpAddr]) -> IpAddr {
     let trusts = |ip: &IpAddr| trusted.contains(&ip.to_canonical());
     let mut ip = peer;
     if trusts(&peer) {

@@ -22,7 +22,7 @@ use tower_http::services::{ServeDir, ServeFile};
 
 use super::layers::Scope;
 use super::problem::Refusal;
-use super::{Web, dev};
+use super::{Web, console_data, dev};
 use crate::app::App;
 use crate::clock::EpochMs;
 use crate::random;
@@ -91,6 +91,11 @@ fn provide(web: &Web) {
             owner,
             lang,
         }),
+        console: Arc::new(console_data::Data {
+            web: web.clone(),
+            headers: parts.headers,
+            lang,
+        }),
         lang,
         development: web.app.config.is_development(),
         here,
@@ -123,7 +128,7 @@ struct Data {
     lang: Lang,
 }
 
-fn unavailable(error: StoreError) -> Unavailable {
+pub(super) fn unavailable(error: StoreError) -> Unavailable {
     tracing::warn!(
         error = &error as &dyn std::error::Error,
         "a page's data cannot be had"
@@ -369,7 +374,7 @@ fn time_of_day(at: EpochMs) -> String {
     korea(at).map_or_else(String::new, |at| at.strftime("%H:%M:%S").to_string())
 }
 
-fn korean_time(at: EpochMs, lang: Lang) -> String {
+pub(super) fn korean_time(at: EpochMs, lang: Lang) -> String {
     let form = if lang == Lang::En {
         "%-d %b %Y, %H:%M"
     } else {

@@ -8,11 +8,12 @@ use payment::time::Millis;
 use super::Desk;
 use super::output::{attempt, line, plain};
 use crate::clock::EpochMs;
-use crate::store::{AttemptRecord, Evidence};
+use crate::store::{AttemptRecord, Evidence, StoreError};
 
-/// The longest name and the longest reason that are kept, in characters.
+/// The longest name that is kept, in characters.
 const NAME_LIMIT: usize = 100;
-const REASON_LIMIT: usize = 1_000;
+/// The longest reason that is kept, in characters.
+pub const REASON_LIMIT: usize = 1_000;
 
 /// What an operator can say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -56,48 +57,102 @@ pub async fn run(desk: &Desk, args: &Args) -> anyhow::Result<ExitCode> {
         anyhow::bail!("--by and --reason must say something");
     }
     let record = desk.find(&args.payment).await?;
+    let saying = Saying {
+        word: args.word,
+        by,
+        reason,
+        early: args.early,
+    };
+    let told = attempt(&record);
+    match end_doubt(desk, &record, &saying).await? {
+        Ended::NotUnknown => {
+            line(&format!("{told} is not unknown: nothing is changed"));
+            Ok(ExitCode::FAILURE)
+        }
+        Ended::TooEarly => {
+            anyhow::bail!(
+                "the gateway may still charge {told}: wait until its confirm window is over, or say --early"
+            )
+        }
+        Ended::Meanwhile(after) => {
+            let told = attempt(&after);
+            line(&format!(
+                "{told} became known meanwhile: nothing is changed"
+            ));
+            Ok(ExitCode::FAILURE)
+        }
+        Ended::Resolved(after) => {
+            line(&format!("resolved: {}", attempt(&after)));
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// What an operator says of a doubt.
+#[derive(Debug, Clone)]
+pub struct Saying {
+    /// How it ends.
+    pub word: Word,
+    /// Who says so.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// Whether "not charged" is said though the gateway may still charge it.
+    pub early: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Clone)]
+pub enum Ended {
+    /// The doubt is over.
+    Resolved(Box<AttemptRecord>),
+    /// There was none: nothing is changed.
+    NotUnknown,
+    /// It became known just before: nothing is changed.
+    Meanwhile(Box<AttemptRecord>),
+    /// The gateway may still charge it: nothing is changed.
+    TooEarly,
+}
+
+/// Ends a doubt by an operator's word.
+///
+/// # Errors
+/// [`StoreError`] when the database cannot be written.
+pub async fn end_doubt(
+    desk: &Desk,
+    record: &AttemptRecord,
+    saying: &Saying,
+) -> Result<Ended, StoreError> {
     if record.attempt.status != AttemptStatus::Unknown {
-        line(&format!(
-            "{} is not unknown: nothing is changed",
-            attempt(&record)
-        ));
-        return Ok(ExitCode::FAILURE);
+        return Ok(Ended::NotUnknown);
     }
     let now = desk.clock.epoch();
-    if args.word == Word::NotCharged && !args.early && !is_over(desk, &record, now) {
-        anyhow::bail!(
-            "the gateway may still charge {}: wait until its confirm window is over, or say --early",
-            attempt(&record)
-        );
+    if saying.word == Word::NotCharged && !saying.early && !is_over(desk, record, now) {
+        return Ok(Ended::TooEarly);
     }
-    let word = match args.word {
+    let word = match saying.word {
         Word::Charged => OperatorWord::Charged,
         Word::NotCharged => OperatorWord::NotCharged,
     };
     let evidence = Evidence {
-        told: format!("by {by}: {reason}"),
+        told: format!("by {}: {}", saying.by, saying.reason),
         ..Evidence::plain("operator", now)
     };
-    let recorded = desk.store.record(
-        record.id,
-        Event::OperatorSaid(word),
-        evidence,
-        LateSuccess::Cancel,
-    );
+    let event = Event::OperatorSaid(word);
+    let recorded = desk
+        .store
+        .record(record.id, event, evidence, LateSuccess::Cancel);
     let recorded = recorded.await?;
-    let told = attempt(&recorded.after);
-    if recorded.before.status != AttemptStatus::Unknown {
-        line(&format!(
-            "{told} became known meanwhile: nothing is changed"
-        ));
-        return Ok(ExitCode::FAILURE);
-    }
-    line(&format!("resolved: {told}"));
-    Ok(ExitCode::SUCCESS)
+    Ok(if recorded.before.status == AttemptStatus::Unknown {
+        Ended::Resolved(Box::new(recorded.after))
+    } else {
+        Ended::Meanwhile(Box::new(recorded.after))
+    })
 }
 
 /// Whether the gateway accepts no confirm of it any more, and a send of it would have ended.
-fn is_over(desk: &Desk, record: &AttemptRecord, now: EpochMs) -> bool {
+#[must_use]
+pub fn is_over(desk: &Desk, record: &AttemptRecord, now: EpochMs) -> bool {
     let times = desk.config.times_of(&record.gateway);
     let sent = [record.claimed_at, record.resent_at].into_iter().flatten();
     // Of a process that died nobody knows when it last sent: at the latest a total wait after its claim.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use payment::time::Millis;
 
-use super::desk::DeskStore;
+use super::console::ConsoleStore;
 use super::postgres::PostgresStore;
 use super::sql::SqlStore;
 use super::sql::engine::Engine;
@@ -40,14 +40,14 @@ pub async fn open(
     }
 }
 
-/// Opens a database for an operator's command, beside a running server or without one: makes and migrates nothing.
+/// Opens a database for an operator's command or console, beside a running server or without one: makes and migrates nothing.
 ///
 /// # Errors
 /// [`StoreError`] when it cannot be opened, or another version made it.
 pub async fn attach(
     url: &DatabaseUrl,
     database_wait: Millis,
-) -> Result<Arc<dyn DeskStore>, StoreError> {
+) -> Result<Arc<dyn ConsoleStore>, StoreError> {
     if url.is_postgres() {
         let store = PostgresStore::attach(url.expose(), database_wait).await?;
         Ok(Arc::new(store))

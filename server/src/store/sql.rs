@@ -24,6 +24,7 @@ use engine::{Columns as _, Engine, Sql, Tx, failed, fault};
 mod cancels;
 mod changes;
 mod claim;
+mod console;
 mod deposits;
 mod desk;
 pub(super) mod effects;

@@ -5,6 +5,7 @@ mod attempts;
 mod beside;
 mod books;
 mod confirm;
+mod console;
 mod crash;
 mod deposits;
 mod effects;

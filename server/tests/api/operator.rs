@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::shop::{Order, Shop};
 
 /// An order whose payment is unknown and whose gateway gives no word; `when` says whether it was booked.
-async fn unknown(shop: &Shop, when: &str) -> (Order, String) {
+pub(crate) async fn unknown(shop: &Shop, when: &str) -> (Order, String) {
     let webhooks = json!({"drop": 1.0});
     let scenario = json!({"loss": {"when": when}, "webhooks": webhooks});
     shop.set(scenario).await;

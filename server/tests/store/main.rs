@@ -22,6 +22,8 @@ use server::store::{
 };
 
 mod claims;
+#[cfg(not(feature = "in-memory"))]
+mod console;
 mod deposits;
 mod effects;
 #[cfg(not(feature = "in-memory"))]

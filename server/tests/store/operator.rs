@@ -9,7 +9,8 @@ use payment::reach::Lost;
 use payment::time::Millis;
 use server::clock::EpochMs;
 use server::config::DatabaseUrl;
-use server::store::desk::{DeskStore, WebhookFilter, WebhookState};
+use server::store::console::ConsoleStore;
+use server::store::desk::{WebhookFilter, WebhookState};
 use server::store::open::attach;
 use server::store::{Asked, AttemptRecord, Evidence, NewWebhook, WebhookEnd};
 
@@ -32,7 +33,7 @@ fn price() -> Won {
 }
 
 /// The database as an operator's command opens it, beside the server.
-async fn desk(db: &Db) -> Arc<dyn DeskStore> {
+async fn desk(db: &Db) -> Arc<dyn ConsoleStore> {
     let url = DatabaseUrl::new(&db.url);
     attach(&url, Millis::from_secs(20)).await.expect("attached")
 }
