@@ -79,6 +79,63 @@ pub struct OrderPage {
     pub refunds: Vec<RefundLine>,
     /// What the shopper may still cancel; `None` is nothing.
     pub cancel: Option<CancelOffer>,
+    /// How it was paid, whatever went back since; `None` when it was not.
+    pub paid: Option<PaidFacts>,
+}
+
+/// How an order was paid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaidFacts {
+    /// When that was learned, written for people.
+    pub at: String,
+    /// Through which gateway.
+    pub gateway: GatewayName,
+    /// What went back since.
+    pub given_back: Won,
+}
+
+/// Orders by what has become of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderGroup {
+    /// All of them.
+    All,
+    /// Neither paid nor over.
+    Pending,
+    /// Paid.
+    Paid,
+    /// Some or all of the money went back.
+    Returned,
+    /// Over without a payment.
+    Expired,
+}
+
+impl OrderGroup {
+    /// All groups.
+    pub const ALL: [Self; 5] = [
+        Self::All,
+        Self::Pending,
+        Self::Paid,
+        Self::Returned,
+        Self::Expired,
+    ];
+
+    /// The stable name, in addresses.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Pending => "pending",
+            Self::Paid => "paid",
+            Self::Returned => "refunded",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// Reads a stable name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|group| group.as_str() == name)
+    }
 }
 
 /// One refund of an order.
@@ -220,8 +277,8 @@ pub trait PageData: Send + Sync {
         order: OrderId,
         reference: Option<AttemptReference>,
     ) -> Answer<Option<OrderPage>>;
-    /// The shopper's orders.
-    fn history(&self, page: u32) -> Answer<HistoryPage>;
+    /// The shopper's orders, of one group.
+    fn history(&self, group: OrderGroup, page: u32) -> Answer<HistoryPage>;
     /// The development panel; `None` in production.
     fn panel(&self) -> Answer<Option<Panel>>;
 }

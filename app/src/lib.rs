@@ -30,6 +30,7 @@ use crate::pages::console::{DeedsPage, DeskPage, OverviewPage};
 use crate::pages::history::HistoryPage;
 use crate::pages::message::MissingPage;
 use crate::pages::order::OrderPage;
+use crate::pages::receipt::ReceiptPage;
 use crate::text::{Lang, Word};
 
 /// The HTML document around every page.
@@ -74,6 +75,11 @@ pub fn App() -> impl IntoView {
                     />
                     <Route path=path!("/orders") view=HistoryPage ssr=SsrMode::Async/>
                     <Route path=path!("/orders/:order") view=OrderPage ssr=SsrMode::Async/>
+                    <Route
+                        path=path!("/orders/:order/receipt")
+                        view=ReceiptPage
+                        ssr=SsrMode::Async
+                    />
                     <Route path=path!("/ops") view=OverviewPage ssr=SsrMode::Async/>
                     <Route path=path!("/ops/audit") view=DeedsPage ssr=SsrMode::Async/>
                     <Route path=path!("/ops/orders/:order") view=DeskPage ssr=SsrMode::Async/>

@@ -6,6 +6,7 @@ pub mod console;
 pub mod history;
 pub mod message;
 pub mod order;
+pub mod receipt;
 
 use std::future::Future;
 

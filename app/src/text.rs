@@ -7,6 +7,7 @@ mod deposit;
 mod en;
 mod ko;
 mod mail;
+mod orders;
 mod window;
 
 use payment::id::GatewayName;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use console::OpsWord;
 pub use deposit::DepositWord;
 pub use mail::Mail;
+pub use orders::OrdersWord;
 pub use window::WindowWord;
 
 use crate::data::MomentKind;

@@ -161,6 +161,15 @@ export const scenes: Scene[] = [
     },
   },
   {
+    name: 'receipt',
+    reach: async (page) => {
+      const order = await act.pay(page);
+      await see.stage(page, 'paid');
+      await page.goto(`/orders/${order}/receipt`);
+      await page.getByTestId('receipt').waitFor();
+    },
+  },
+  {
     name: 'order-in-doubt',
     scenario: { stop: true },
     reach: async (page, shop) => {

@@ -573,10 +573,11 @@ pub trait Store: Send + Sync {
     async fn lines(&self, id: &OrderId) -> Result<Vec<LineRow>, StoreError>;
     /// The evidence of an order, oldest first.
     async fn evidence(&self, id: &OrderId) -> Result<Vec<EvidenceRow>, StoreError>;
-    /// Orders of a shopper, newest first.
+    /// Orders of a shopper, of one of these states or of any, newest first.
     async fn orders_of(
         &self,
         owner: &Owner,
+        among: Option<[OrderStatus; 2]>,
         skip: u32,
         most: u32,
     ) -> Result<Vec<OrderRecord>, StoreError>;

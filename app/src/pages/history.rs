@@ -7,10 +7,10 @@ use payment::view::View;
 use crate::components::asleep::ReloadUntilAwake;
 use crate::components::live_order::LiveOrder;
 use crate::components::status::{StatusBadge, status_name};
-use crate::data::{HistoryRow, PageContext};
+use crate::data::{HistoryRow, OrderGroup, PageContext};
 use crate::pages::{Found, PrivateTitle, page};
 use crate::seed::waits;
-use crate::text::{Lang, Word};
+use crate::text::{Lang, OrdersWord, Word};
 
 /// The order history.
 #[component]
@@ -19,12 +19,16 @@ pub fn HistoryPage() -> impl IntoView {
     let number = number
         .and_then(|number| number.parse().ok())
         .filter(|number| *number > 0);
-    page(move |context| history(context, number.unwrap_or(1)))
+    let group = use_query_map().with_untracked(|query| query.get("state"));
+    let group = group
+        .and_then(|name| OrderGroup::parse(&name))
+        .unwrap_or(OrderGroup::All);
+    page(move |context| history(context, group, number.unwrap_or(1)))
 }
 
-async fn history(context: PageContext, number: u32) -> Found {
+async fn history(context: PageContext, group: OrderGroup, number: u32) -> Found {
     let lang = context.lang;
-    let history = context.data.history(number).await?;
+    let history = context.data.history(group, number).await?;
     let in_doubt = |row: &&HistoryRow| waits(View::of_known(&row.state).stage);
     let watched: Vec<_> = history
         .rows
@@ -37,7 +41,7 @@ async fn history(context: PageContext, number: u32) -> Found {
     let empty = history
         .rows
         .is_empty()
-        .then(|| view! { <p>{lang.word(Word::NoOrders)}</p> });
+        .then(|| view! { <p>{nothing(group, lang)}</p> });
     let rows = history
         .rows
         .into_iter()
@@ -47,10 +51,11 @@ async fn history(context: PageContext, number: u32) -> Found {
         <PrivateTitle title=lang.title(lang.word(Word::HistoryTitle))/>
         <div class="history">
             <h1>{lang.word(Word::HistoryTitle)}</h1>
+            <Groups chosen=group lang/>
             {live}
             {empty}
             <ul class="rows">{rows}</ul>
-            <Paging number=history.page more=history.more lang/>
+            <Paging group number=history.page more=history.more lang/>
         </div>
     };
     Ok(Some(body.into_any()))
@@ -84,11 +89,45 @@ fn Row(row: HistoryRow, lang: Lang) -> impl IntoView {
     }
 }
 
+fn nothing(group: OrderGroup, lang: Lang) -> &'static str {
+    if group == OrderGroup::All {
+        lang.word(Word::NoOrders)
+    } else {
+        lang.orders(OrdersWord::NoneInGroup)
+    }
+}
+
+/// The groups to choose from, as links: they work without script, and the address says what is shown.
+#[component]
+fn Groups(chosen: OrderGroup, lang: Lang) -> impl IntoView {
+    let link = |group: OrderGroup| {
+        let current = (group == chosen).then_some("page");
+        let href = if group == OrderGroup::All {
+            "/orders".to_owned()
+        } else {
+            format!("/orders?state={}", group.as_str())
+        };
+        view! {
+            <li>
+                <a class="group" href=href aria-current=current data-testid=format!("group-{}", group.as_str())>
+                    {lang.order_group(group)}
+                </a>
+            </li>
+        }
+    };
+    view! {
+        <nav aria-label=lang.orders(OrdersWord::Filter)>
+            <ul class="groups">{OrderGroup::ALL.map(link).collect_view()}</ul>
+        </nav>
+    }
+}
+
 /// To newer and older orders.
 #[component]
-fn Paging(number: u32, more: bool, lang: Lang) -> impl IntoView {
+fn Paging(group: OrderGroup, number: u32, more: bool, lang: Lang) -> impl IntoView {
     let link = |number: u32, word| {
-        view! { <a class="link" href=format!("/orders?page={number}")>{lang.word(word)}</a> }
+        let href = format!("/orders?state={}&page={number}", group.as_str());
+        view! { <a class="link" href=href>{lang.word(word)}</a> }
     };
     let newer = (number > 1).then(|| link(number - 1, Word::Newer));
     let older = more.then(|| link(number.saturating_add(1), Word::Older));

@@ -18,7 +18,7 @@ use crate::data::PageContext;
 use crate::pages::history::Watched;
 use crate::pages::{Found, PrivateTitle, page};
 use crate::seed::{Notice, waits};
-use crate::text::{Lang, Word};
+use crate::text::{Lang, OrdersWord, Word};
 
 /// How often this page asks about an order in doubt.
 const STEP: Millis = Millis::from_secs(5);
@@ -60,6 +60,11 @@ async fn order_page(
         .cancel
         .clone()
         .map(|offer| view! { <CancelOrder here offer lang/> });
+    let receipt = order.paid.is_some().then(|| {
+        let to = format!("/orders/{}/receipt", order.order_id);
+        let label = lang.orders(OrdersWord::ToReceipt);
+        view! { <a class="link" href=to data-testid="to-receipt">{label}</a> }
+    });
     let moments = order.timeline.clone();
     let order_id = order.order_id.clone();
     let body = view! {
@@ -71,6 +76,7 @@ async fn order_page(
             <Standing shown order_id lang/>
             {deposit}
             {live}
+            {receipt}
             <Refunds refunds lang/>
             <div class="order-parts">
                 <Timeline moments lang/>

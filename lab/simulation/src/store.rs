@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use payment::attempt::{Event, LateSuccess};
 use payment::id::{GatewayName, GatewayOrderId, IdempotencyKey, OrderId, PaymentKey};
+use payment::order::OrderStatus;
 use payment::reach::{Lost, NotSent};
 use payment::time::Millis;
 use server::clock::EpochMs;
@@ -161,8 +162,14 @@ impl Store for NodeStore {
         self.read(|tables| tables.evidence(id)).await
     }
 
-    async fn orders_of(&self, owner: &Owner, skip: u32, most: u32) -> Answer<Vec<OrderRecord>> {
-        self.read(|tables| tables.orders_of(owner, skip, most))
+    async fn orders_of(
+        &self,
+        owner: &Owner,
+        among: Option<[OrderStatus; 2]>,
+        skip: u32,
+        most: u32,
+    ) -> Answer<Vec<OrderRecord>> {
+        self.read(|tables| tables.orders_of(owner, among, (skip, most)))
             .await
     }
 

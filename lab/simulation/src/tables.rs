@@ -110,11 +110,17 @@ impl Tables {
     }
 
     /// Orders of a shopper, newest first.
-    pub(crate) fn orders_of(&self, owner: &Owner, skip: u32, most: u32) -> Vec<OrderRecord> {
+    pub(crate) fn orders_of(
+        &self,
+        owner: &Owner,
+        among: Option<[OrderStatus; 2]>,
+        (skip, most): (u32, u32),
+    ) -> Vec<OrderRecord> {
+        let wanted = |status| among.is_none_or(|among| among.contains(&status));
         let mut orders: Vec<_> = self
             .orders
             .iter()
-            .filter(|(_, order)| order.owner == *owner)
+            .filter(|(_, order)| order.owner == *owner && wanted(order.status))
             .collect();
         orders.sort_by_key(|(id, order)| (Reverse(order.created_at), (*id).clone()));
         let page = orders.into_iter().skip(skip as usize).take(most as usize);

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use app::data::{
-    Answer, CancelOffer, Card, HistoryPage, HistoryRow, Line, Moment, MomentKind, OrderPage,
-    PageContext, PageData, Panel, RefundLine, ReturnedAttempt, Unavailable,
+    Answer, CancelOffer, Card, HistoryPage, HistoryRow, Line, Moment, MomentKind, OrderGroup,
+    OrderPage, PageContext, PageData, PaidFacts, Panel, RefundLine, ReturnedAttempt, Unavailable,
 };
 use app::text::Lang;
 use axum::Router;
@@ -16,6 +16,7 @@ use leptos::nonce::use_nonce;
 use leptos_axum::{LeptosRoutes as _, ResponseOptions, generate_route_list};
 use payment::attempt::AttemptStatus;
 use payment::id::{AttemptReference, OrderId};
+use payment::order::OrderStatus;
 use payment::time::PageTimes;
 use payment::wire::ProblemCode;
 use tower_http::services::{ServeDir, ServeFile};
@@ -27,7 +28,9 @@ use crate::app::App;
 use crate::clock::EpochMs;
 use crate::random;
 use crate::refund;
-use crate::store::{EvidenceRow, LineRow, OrderRecord, Owner, RefundRow, StoreError};
+use crate::store::{
+    AttemptRecord, EvidenceRow, LineRow, OrderRecord, Owner, RefundRow, StoreError,
+};
 
 /// Orders on one page of the history.
 const PER_PAGE: u32 = 20;
@@ -186,7 +189,7 @@ impl PageData for Data {
         })
     }
 
-    fn history(&self, page: u32) -> Answer<HistoryPage> {
+    fn history(&self, group: OrderGroup, page: u32) -> Answer<HistoryPage> {
         let (app, owner, lang) = (Arc::clone(&self.app), self.owner.clone(), self.lang);
         let page = page.clamp(1, 10_000);
         Box::pin(async move {
@@ -200,7 +203,7 @@ impl PageData for Data {
             let skip = (page - 1) * PER_PAGE;
             let mut orders = app
                 .reads
-                .orders_of(&owner, skip, PER_PAGE + 1)
+                .orders_of(&owner, states(group), skip, PER_PAGE + 1)
                 .await
                 .map_err(unavailable)?;
             let more = orders.len() > PER_PAGE as usize;
@@ -224,6 +227,35 @@ impl PageData for Data {
         let app = Arc::clone(&self.app);
         Box::pin(async move { Ok(dev::panel(&app).await) })
     }
+}
+
+/// The states of a group; `None` is any.
+fn states(group: OrderGroup) -> Option<[OrderStatus; 2]> {
+    match group {
+        OrderGroup::All => None,
+        OrderGroup::Pending => Some([OrderStatus::Pending; 2]),
+        OrderGroup::Paid => Some([OrderStatus::Paid; 2]),
+        OrderGroup::Returned => Some([OrderStatus::PartiallyCanceled, OrderStatus::Canceled]),
+        OrderGroup::Expired => Some([OrderStatus::Expired; 2]),
+    }
+}
+
+/// How an order was paid, whatever went back since.
+fn paid_facts(order: &OrderRecord, evidence: &[EvidenceRow], lang: Lang) -> Option<PaidFacts> {
+    let was_paid = |record: &&AttemptRecord| {
+        let attempt = &record.attempt;
+        attempt.counts_as_paid() || (attempt.status == AttemptStatus::Canceled && !attempt.void)
+    };
+    let paying = order.attempts.iter().find(was_paid)?;
+    let learned = evidence
+        .iter()
+        .rev()
+        .find(|row| moment(row) == MomentKind::Paid)?;
+    Some(PaidFacts {
+        at: korean_time(learned.at, lang),
+        gateway: paying.gateway.clone(),
+        given_back: paying.attempt.canceled,
+    })
 }
 
 fn returned(order: &OrderRecord, reference: &AttemptReference) -> Option<ReturnedAttempt> {
@@ -294,6 +326,7 @@ fn order_page(
             .map(|line| line.gateway.name().clone())
             .collect(),
         timeline,
+        paid: paid_facts(order, evidence, lang),
         returned,
         gateway_truth,
         refunds: refunds

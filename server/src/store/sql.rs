@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use metrics::histogram;
 use payment::attempt::{Event, LateSuccess};
 use payment::id::{GatewayName, GatewayOrderId, IdempotencyKey, OrderId, PaymentKey};
+use payment::order::OrderStatus;
 use payment::time::Millis;
 use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::{Connection, Pool};
@@ -218,10 +219,11 @@ impl<D: Engine> Store for SqlStore<D> {
     async fn orders_of(
         &self,
         owner: &Owner,
+        among: Option<[OrderStatus; 2]>,
         skip: u32,
         most: u32,
     ) -> Result<Vec<OrderRecord>, StoreError> {
-        orders::orders_of(&mut *self.reader().await?, owner, skip, most).await
+        orders::orders_of(&mut *self.reader().await?, owner, among, (skip, most)).await
     }
 
     async fn open_attempt(&self, attempt: NewAttemptRow) -> Result<Opened, StoreError> {

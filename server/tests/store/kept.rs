@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use payment::attempt::Event;
 use payment::id::{OrderId, Sku};
+use payment::order::OrderStatus;
 use payment::reach::NotSent;
 use payment::time::Millis;
 use server::store::{NewOrderRow, NewWebhook, OrderMade, Owner, WebhookEnd};
@@ -96,9 +97,9 @@ async fn a_shoppers_orders_come_newest_first_with_their_attempts(db: Db) {
         db.store.open_attempt(window).await.unwrap();
     }
     db.order("ord_4", "mug", 1).await;
-    let of = async |skip, most| {
+    let among = async |among, skip, most| {
         let owner = Owner("me".to_owned());
-        let orders = db.store.orders_of(&owner, skip, most).await.unwrap();
+        let orders = db.store.orders_of(&owner, among, skip, most).await.unwrap();
         let told = orders.iter().map(|order| {
             assert_eq!(order.attempts.len(), 1);
             assert_eq!(order.attempts[0].order_id, order.id);
@@ -106,9 +107,14 @@ async fn a_shoppers_orders_come_newest_first_with_their_attempts(db: Db) {
         });
         told.collect::<Vec<_>>()
     };
+    let of = async |skip, most| among(None, skip, most).await;
     assert_eq!(of(0, 2).await, ["ord_3", "ord_2"]);
     assert_eq!(of(2, 2).await, ["ord_1"]);
     assert_eq!(of(3, 2).await, [""; 0]);
+    let pending = Some([OrderStatus::Pending; 2]);
+    assert_eq!(among(pending, 1, 9).await, ["ord_2", "ord_1"]);
+    let settled = Some([OrderStatus::Paid, OrderStatus::Canceled]);
+    assert_eq!(among(settled, 0, 9).await, [""; 0]);
 }
 
 async fn windows_that_closed_are_found(db: Db) {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use payment::id::{GatewayName, OrderId, Sku};
 use payment::money::Won;
+use payment::order::OrderStatus;
 
 use super::commit;
 use super::engine::{Columns, Engine, Lock, Sql, Tx, values};
@@ -145,22 +146,34 @@ pub(super) fn evidence_row<R: Columns>(row: &R) -> Result<EvidenceRow, StoreErro
     })
 }
 
+/// Which orders one page of a history shows.
+macro_rules! of_history {
+    () => {
+        "FROM orders WHERE owner = $1 AND (CAST($4 AS TEXT) IS NULL OR status = $4 OR status = $5) \
+         ORDER BY created_at DESC, id LIMIT $2 OFFSET $3"
+    };
+}
+
 /// Orders of a shopper, newest first: two statements, however many orders.
 pub(super) async fn orders_of<C: Sql>(
     db: &mut C,
     owner: &Owner,
-    skip: u32,
-    most: u32,
+    among: Option<[OrderStatus; 2]>,
+    (skip, most): (u32, u32),
 ) -> Result<Vec<OrderRecord>, StoreError> {
     let doing = "reading the history";
-    let values = values![owner.0.as_str(), most, skip];
-    let sql = "-- orders_of\nSELECT id, owner, amount_won, created_at, expires_at, lapsed_at FROM orders WHERE owner = $1 \
-               ORDER BY created_at DESC, id LIMIT $2 OFFSET $3";
+    let state = |at: usize| among.map(|among| among[at].as_str());
+    let values = values![owner.0.as_str(), most, skip, state(0), state(1)];
+    let sql = concat!(
+        "-- orders_of\nSELECT id, owner, amount_won, created_at, expires_at, lapsed_at ",
+        of_history!()
+    );
     let orders = db.rows(doing, sql, values).await?;
     let sql = select_attempts!(
         "orders_of_attempts",
-        "WHERE order_id IN (SELECT id FROM orders WHERE owner = $1 ORDER BY created_at DESC, id LIMIT $2 OFFSET $3) \
-         ORDER BY order_id, number"
+        "WHERE order_id IN (SELECT id ",
+        of_history!(),
+        ") ORDER BY order_id, number"
     );
     let mut by_order: HashMap<OrderId, Vec<AttemptRecord>> = HashMap::new();
     for attempt in attempts(&db.rows(doing, sql, values).await?)? {

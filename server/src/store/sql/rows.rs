@@ -27,14 +27,14 @@ pub(super) use attempt_columns;
 
 /// A statement that selects whole attempts; the tail says which.
 macro_rules! select_attempts {
-    ($name:literal, $tail:literal) => {
+    ($name:literal, $($tail:expr),+) => {
         concat!(
             "-- ",
             $name,
             "\nSELECT ",
             $crate::store::sql::rows::attempt_columns!(),
             " FROM attempts ",
-            $tail
+            $($tail),+
         )
     };
 }
