@@ -113,6 +113,86 @@ impl Condition {
     }
 }
 
+/// How far the runs of a repeated experiment lie apart.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Spread {
+    /// How many runs.
+    pub(crate) runs: usize,
+    /// The smallest value.
+    pub(crate) least: f64,
+    /// The middle one, which the criterion judges.
+    pub(crate) median: f64,
+    /// The greatest.
+    pub(crate) most: f64,
+    /// The standard deviation.
+    pub(crate) deviation: f64,
+}
+
+/// A picture of figures, drawn by the report.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Plot {
+    /// What it shows, as a sentence: its text alternative begins with this.
+    pub(crate) title: String,
+    /// What goes to the right, with its unit.
+    pub(crate) across: String,
+    /// What goes up, with its unit.
+    pub(crate) up: String,
+    /// Whether the way to the right is logarithmic.
+    pub(crate) log_across: bool,
+    /// What is drawn.
+    pub(crate) lines: Vec<Line>,
+}
+
+/// One set of points of a plot.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Line {
+    /// Its name in the legend.
+    pub(crate) name: String,
+    /// How it is drawn.
+    pub(crate) mark: Mark,
+    /// Across and up.
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// How points are drawn.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Mark {
+    /// A line through them, as of a formula.
+    Curve,
+    /// A line through them with a dot at each: measured.
+    Dots,
+    /// A bar from zero to each.
+    Bars,
+    /// A line that holds its height until the next, as of slots over time.
+    Steps,
+}
+
+/// What shoppers were shown against the gateway's truth.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Regret {
+    /// Shoppers that were watched.
+    pub(crate) shoppers: u64,
+    /// Told that nothing was charged, and charged in the end.
+    pub(crate) false_failures: u64,
+    /// Told that it was paid, and not charged in the end.
+    pub(crate) false_successes: u64,
+    /// Charged more than once.
+    pub(crate) double_charges: u64,
+    /// Shown that nobody knows, for any time.
+    pub(crate) in_doubt: u64,
+    /// Still in doubt when they had waited as long as the page waits.
+    pub(crate) left_in_doubt: u64,
+    /// All time in doubt, ms.
+    pub(crate) doubt_ms: u64,
+    /// The longest time in doubt, ms.
+    pub(crate) longest_doubt_ms: u64,
+}
+
 /// Everything that an experiment found.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Findings {
@@ -120,6 +200,14 @@ pub(crate) struct Findings {
     pub(crate) conditions: Vec<(String, Condition)>,
     /// The values that the criteria judge, by their ids; infinite is "never happened".
     pub(crate) measured: BTreeMap<String, f64>,
+    /// How far the runs of a repeated experiment lie apart, by the ids of their criteria.
+    pub(crate) spreads: BTreeMap<String, Spread>,
+    /// The figures as pictures.
+    pub(crate) plots: Vec<Plot>,
+    /// What the question comes to, in a sentence or two with the figures it rests on, made from this run's values.
+    pub(crate) answer: Option<String>,
+    /// What shoppers were shown against the gateway's truth, over all conditions.
+    pub(crate) regret: Option<Regret>,
 }
 
 impl Findings {

@@ -48,6 +48,10 @@ impl Report<'_> {
             "plan": self.plan,
             "verdicts": self.judged(),
             "conditions": self.findings.map(conditions),
+            "spreads": self.findings.map(|findings| &findings.spreads),
+            "plots": self.findings.map(|findings| &findings.plots),
+            "answer": self.findings.and_then(|findings| findings.answer.as_deref()),
+            "regret": self.findings.and_then(|findings| findings.regret),
         })
     }
 
