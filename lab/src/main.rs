@@ -7,6 +7,7 @@ mod harness;
 mod keep_alive;
 mod load;
 mod pace;
+mod paper;
 mod plan;
 mod pollers;
 // The tests of the server start PostgreSQL the same way.
@@ -46,6 +47,8 @@ enum Command {
     Run(Run),
     /// An open-loop run: shoppers arrive at a fixed rate, whatever the server does, and behave as the page does
     Load(load::Options),
+    /// One page, with tables and plots, of what `lab run` wrote into a folder
+    Report(paper::Options),
     /// What is written down about a gateway's wire, asked of a gateway fact by fact
     Conformance(conformance::Options),
     /// The whole system in one thread under virtual time, with faults drawn from seeds
@@ -101,6 +104,7 @@ async fn main() -> anyhow::Result<ExitCode> {
                 ExitCode::FAILURE
             });
         }
+        Command::Report(options) => println!("{}", paper::run(&options)?),
         Command::Run(options) => return run(options).await,
         Command::Load(options) => println!(
             "{}",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::verdict::{Rule, Verdict, judge};
@@ -114,7 +114,7 @@ impl Condition {
 }
 
 /// How far the runs of a repeated experiment lie apart.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Spread {
     /// How many runs.
@@ -130,7 +130,7 @@ pub(crate) struct Spread {
 }
 
 /// A picture of figures, drawn by the report.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Plot {
     /// What it shows, as a sentence: its text alternative begins with this.
@@ -146,7 +146,7 @@ pub(crate) struct Plot {
 }
 
 /// One set of points of a plot.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Line {
     /// Its name in the legend.
@@ -158,7 +158,7 @@ pub(crate) struct Line {
 }
 
 /// How points are drawn.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Mark {
     /// A line through them, as of a formula.
@@ -172,7 +172,7 @@ pub(crate) enum Mark {
 }
 
 /// What shoppers were shown against the gateway's truth.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Regret {
     /// Shoppers that were watched.

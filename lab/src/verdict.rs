@@ -1,9 +1,9 @@
 //! Verdicts: what is expected with which tolerance, fixed before a run, and what the measured value makes of it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A numeric rule; inclusive at its bounds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub(crate) enum Rule {
     /// Not further from the target than the tolerance.
@@ -67,7 +67,7 @@ impl Rule {
 }
 
 /// What a criterion came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
     /// As expected.

@@ -1,0 +1,80 @@
+//! The page from a folder: what is not valid is never shown as passed, and what a run says is no markup.
+
+use serde_json::{Value, json};
+
+use super::{Options, run};
+
+fn report(verdict: &str, valid: bool) -> Value {
+    json!({
+        "experiment": "cap", "quick": false, "ran": true,
+        "plan": {"question": "Is <it> so?", "setup": ["10/s"], "validOnlyIf": ["traffic"], "criteria": []},
+        "verdicts": [{
+            "id": "share", "says": "refused, %", "rule": {"kind": "within", "target": 84.0, "tolerance": 1.0},
+            "published": "84.0 %", "restsOn": ["a"], "finding": false, "measured": 83.9, "verdict": verdict
+        }],
+        "conditions": [{"name": "a", "valid": valid, "figures": {"n": 3},
+            "checks": [{"says": "traffic", "holds": valid, "seen": "0"}]}],
+        "spreads": {"share": {"runs": 30, "least": 83.0, "median": 83.9, "most": 84.6, "deviation": 0.2}},
+        "plots": [{"title": "Refused", "across": "s", "up": "%", "logAcross": false,
+            "lines": [{"name": "measured", "mark": "dots", "points": [[0.0, 0.0], [5.0, 84.0]]}]}],
+        "answer": "It is <so>.",
+        "regret": {"shoppers": 10, "falseFailures": 0, "falseSuccesses": 0, "doubleCharges": 0, "inDoubt": 2,
+            "leftInDoubt": 1, "doubtMs": 4000, "longestDoubtMs": 3000},
+    })
+}
+
+/// The page, the CSV and the document of a folder with these files.
+fn made(files: &[(&str, Value)]) -> (String, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, value) in files {
+        std::fs::write(folder.path().join(name), value.to_string()).unwrap();
+    }
+    let docs = folder.path().join("docs.md");
+    std::fs::write(&docs, "# By people\n").unwrap();
+    let options = Options {
+        folder: folder.path().to_owned(),
+        docs: Some(docs.clone()),
+    };
+    run(&options).unwrap();
+    // Once more, over its own files.
+    run(&options).unwrap();
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let plot = read("lab/cap-real.svg");
+    assert!(plot.starts_with("<svg") && plot.contains("xmlns"));
+    (read("report.html"), read("report.csv"), read("docs.md"))
+}
+
+#[test]
+fn real_and_virtual_stand_side_by_side() {
+    let (html, csv, docs) = made(&[
+        ("cap.json", report("pass", true)),
+        ("cap.virtual.json", report("fail", true)),
+    ]);
+    assert_eq!(html.matches("<section id=\"cap\"").count(), 1);
+    assert!(html.contains("83.9 (83 to 84.6, 30 runs)"));
+    assert!(html.contains("<th scope=\"col\">real</th><th scope=\"col\">virtual</th>"));
+    assert!(!html.contains("<it>") && !html.contains("<so>") && !html.contains("http://"));
+    assert_eq!(csv.lines().count(), 3);
+    assert!(docs.starts_with("# By people\n") && docs.matches("## cap").count() == 1);
+    assert!(docs.contains("![Refused](lab/cap-real.svg)"));
+}
+
+#[test]
+fn what_is_not_valid_is_never_shown_as_passed() {
+    let (html, _, docs) = made(&[("cap.json", report("pass", false))]);
+    let contents = html.split("<main").next().unwrap();
+    assert!(contents.contains("not valid") && !contents.contains("chip pass"));
+    assert!(html.contains("proves nothing"));
+    assert!(docs.contains("(NOT VALID)"));
+}
+
+#[test]
+fn a_folder_without_runs_is_said_to_be_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options {
+        folder: folder.path().to_owned(),
+        docs: None,
+    };
+    let error = run(&options).unwrap_err().to_string();
+    assert!(error.contains("holds no report"), "{error}");
+}
