@@ -1,14 +1,22 @@
 //! The experiments by name, and what several of them share.
 
+mod beside;
+mod busy_workers;
 mod cap_sweep;
 mod departed;
 mod disconnects;
 mod kills;
 mod known;
 mod nodes;
+mod page_shoppers;
+mod page_times;
 mod pg_stop;
+mod pictures;
+mod read_timeout;
 mod resend_budget;
 mod slow_heads;
+mod stampede;
+mod thread_pool;
 mod waiting;
 mod webhooks;
 
@@ -38,10 +46,16 @@ pub(crate) struct Experiment {
 }
 
 /// Every experiment.
-pub(crate) const ALL: [Experiment; 12] = [
-    cap_sweep::EXPERIMENT,
-    resend_budget::EXPERIMENT,
+pub(crate) const ALL: [Experiment; 18] = [
     departed::EXPERIMENT,
+    page_shoppers::EXPERIMENT,
+    page_times::EXPERIMENT,
+    resend_budget::EXPERIMENT,
+    busy_workers::EXPERIMENT,
+    cap_sweep::EXPERIMENT,
+    thread_pool::EXPERIMENT,
+    stampede::EXPERIMENT,
+    read_timeout::EXPERIMENT,
     pg_stop::EXPERIMENT,
     waiting::EXPERIMENT,
     slow_heads::EXPERIMENT,

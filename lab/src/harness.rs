@@ -1,8 +1,10 @@
 //! The stage of one condition: a fresh gateway, a fresh shop and a fresh database, gone when the condition is over.
 
+pub(crate) mod alone;
 pub(crate) mod books;
 pub(crate) mod gateway;
 pub(crate) mod process;
+pub(crate) mod regret;
 pub(crate) mod sampler;
 pub(crate) mod site;
 pub(crate) mod truth;
@@ -10,7 +12,7 @@ pub(crate) mod validity;
 
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
@@ -61,6 +63,8 @@ pub(crate) struct Stage {
     pub(crate) client: Client,
     /// The shop's process.
     pub(crate) jari: Program,
+    /// When it was opened, in Unix ms.
+    pub(crate) opened_ms: u64,
     fakepg: Program,
     folder: TempDir,
     ports: [u16; 2],
@@ -115,6 +119,7 @@ impl Stage {
             .timeout(Duration::from_secs(90))
             .build()?;
         let mut stage = Self {
+            opened_ms: now_ms(),
             gateway: Gateway::new(client.clone(), format!("http://{gateway}")),
             shop: format!("http://{shop}"),
             client,
@@ -185,12 +190,16 @@ impl Stage {
         Ok(false)
     }
 
+    /// Kills the gateway, as a power cut would: for controls that must be found out.
+    pub(crate) fn kill_gateway(&mut self) -> anyhow::Result<()> {
+        self.fakepg.kill_now()
+    }
+
     /// Stops both programs, the shop first, and reads the shop's books.
     pub(crate) async fn close(self) -> anyhow::Result<Closed> {
         let jari = self.jari.stop().await?;
         let fakepg = self.fakepg.stop().await?;
-        let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-        let ports = self.ports.into_iter().all(free);
+        let ports = self.ports.into_iter().all(is_free);
         Ok(Closed {
             books: Books::read(&self.folder.path().join("jari.db")).await?,
             tidy: jari && fakepg && ports,
@@ -198,10 +207,23 @@ impl Stage {
     }
 }
 
+/// This moment in Unix ms.
+pub(crate) fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
+}
+
 /// The metrics of a shop now.
 pub(crate) async fn scrape(client: &Client, shop: &str) -> anyhow::Result<Scrape> {
     let answer = client.get(format!("{shop}/metrics")).send().await?;
     Scrape::parse(&answer.error_for_status()?.text().await?)
+}
+
+/// Whether nobody listens on a port.
+fn is_free(port: u16) -> bool {
+    TcpListener::bind(("127.0.0.1", port)).is_ok()
 }
 
 /// Two ports that nobody listens on, chosen by the system.

@@ -18,6 +18,7 @@ mod postgres_server;
 mod prometheus;
 mod raw;
 mod report;
+mod selftest;
 mod shopper;
 mod stats;
 mod verdict;
@@ -53,6 +54,8 @@ enum Command {
     Conformance(conformance::Options),
     /// The whole system in one thread under virtual time, with faults drawn from seeds
     Simulate(simulation::Options),
+    /// Runs that are broken on purpose, each of which must be found out; exits with 0 only if all are
+    Selftest(selftest::Options),
     /// Waiting shoppers that poll; started by the experiment `waiting`
     #[command(hide = true)]
     Pollers(pollers::Options),
@@ -106,6 +109,20 @@ async fn main() -> anyhow::Result<ExitCode> {
         }
         Command::Report(options) => println!("{}", paper::run(&options)?),
         Command::Run(options) => return run(options).await,
+        Command::Selftest(options) => {
+            let lab = Lab {
+                bin_dir: options.bin_dir.clone().map_or_else(own_folder, Ok)?,
+                quick: true,
+                shoppers: None,
+            };
+            let (table, well) = selftest::run(&lab, &options).await?;
+            print!("{table}");
+            return Ok(if well {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            });
+        }
         Command::Load(options) => println!(
             "{}",
             serde_json::to_string_pretty(&load::run(options).await?)?

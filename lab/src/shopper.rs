@@ -1,5 +1,6 @@
 //! One simulated shopper: the shared checkout machine with HTTP for hands and the process's clock for a watch.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -25,8 +26,10 @@ pub(crate) struct Prepared {
 }
 
 /// What one shopper saw.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Seen {
+    /// The order, by the id that the gateway knows it by.
+    pub(crate) order: Arc<str>,
     /// Where the page ended.
     pub(crate) stage: Stage,
     /// From the intended start to that end.
@@ -37,6 +40,55 @@ pub(crate) struct Seen {
     pub(crate) paid: bool,
     /// The first refusal, if the confirm was refused.
     pub(crate) refused: Option<ProblemCode>,
+    /// From the intended start until the page first said that it is checking.
+    pub(crate) checking: Option<Duration>,
+    /// How long the page said that nobody knows.
+    pub(crate) doubt: Duration,
+    /// Whether it ever said that nothing was charged.
+    pub(crate) told_not_charged: bool,
+    /// Whether it ever said that it was paid.
+    pub(crate) told_paid: bool,
+}
+
+impl Seen {
+    /// Of a page that has shown nothing yet.
+    pub(crate) fn nothing(order: &str) -> Self {
+        Self {
+            order: order.into(),
+            stage: Stage::Offer,
+            took: Duration::ZERO,
+            answered: None,
+            paid: false,
+            refused: None,
+            checking: None,
+            doubt: Duration::ZERO,
+            told_not_charged: false,
+            told_paid: false,
+        }
+    }
+
+    /// Whether the page ended knowing what became of the payment.
+    pub(crate) fn is_known(&self) -> bool {
+        !is_doubt(self.stage)
+    }
+
+    /// Notes what the page shows from now on; `since` is when it began to be in doubt, if it was.
+    fn shows(&mut self, stage: Stage, now: Duration, since: &mut Option<Duration>) {
+        self.stage = stage;
+        self.told_not_charged |= matches!(stage, Stage::NotCharged(_));
+        self.told_paid |= stage == Stage::Paid;
+        if is_doubt(stage) {
+            self.checking.get_or_insert(now);
+            since.get_or_insert(now);
+        } else if let Some(since) = since.take() {
+            self.doubt += now.saturating_sub(since);
+        }
+    }
+}
+
+/// Whether a page says that nobody knows.
+fn is_doubt(stage: Stage) -> bool {
+    matches!(stage, Stage::Checking | Stage::StillUnknown)
 }
 
 /// Makes an order of one piece of the first product and authenticates its payment at the fake gateway.
@@ -97,6 +149,8 @@ pub(crate) async fn shop(
     intended: Instant,
 ) -> Seen {
     let mut page = Checkout::new(times, Some(prepared.order.clone()), None);
+    let mut seen = Seen::nothing(prepared.request.order_id.as_str());
+    let mut doubtful = None;
     let mut driver = Driver {
         client,
         shop,
@@ -105,13 +159,6 @@ pub(crate) async fn shop(
         poll: None,
         wake: None,
         intended,
-    };
-    let mut seen = Seen {
-        stage: Stage::Offer,
-        took: Duration::ZERO,
-        answered: None,
-        paid: false,
-        refused: None,
     };
     let mut event = Event::ConfirmStarted {
         already: Millis::ZERO,
@@ -128,13 +175,16 @@ pub(crate) async fn shop(
         for command in commands {
             driver.run(command);
         }
-        seen.stage = page.view().stage;
+        seen.shows(page.view().stage, intended.elapsed(), &mut doubtful);
         let over = !matches!(
             seen.stage,
             Stage::Confirming | Stage::Checking | Stage::Looking | Stage::ReturningMoney
         );
         if over && driver.poll.is_none() {
             seen.took = intended.elapsed();
+            if let Some(since) = doubtful {
+                seen.doubt += seen.took.saturating_sub(since);
+            }
             return seen;
         }
         event = driver.next().await;
@@ -250,5 +300,29 @@ async fn poll_event(response: Response) -> Event {
             .map_or(Event::PollLost, Event::PollAnswered),
         429 | 503 => Event::PollShed { retry_after },
         _ => Event::PollLost,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_in_doubt_is_counted_from_checking_until_known_and_never_twice() {
+        let at = Duration::from_secs;
+        let (mut seen, mut since) = (Seen::nothing("o"), None);
+        for (stage, now) in [
+            (Stage::Confirming, 0),
+            (Stage::Checking, 15),
+            (Stage::Checking, 17),
+            (Stage::Paid, 21),
+        ] {
+            seen.shows(stage, at(now), &mut since);
+        }
+        assert_eq!((seen.checking, seen.doubt), (Some(at(15)), at(6)));
+        assert!(seen.told_paid && !seen.told_not_charged && seen.is_known());
+        seen.shows(Stage::StillUnknown, at(30), &mut since);
+        assert_eq!(seen.checking, Some(at(15)));
+        assert!(!seen.is_known() && since == Some(at(30)));
     }
 }

@@ -94,6 +94,23 @@ pub(crate) fn hold_in_steps(rate: u32, hold_seconds: f64) -> f64 {
     (hold_seconds * rate - 1e-6).ceil() / rate
 }
 
+/// How long each of the arrivals at `rate` a second for `seconds` waits for one of `workers` that each hold an arrival for
+/// `hold_seconds`, first come first served; in seconds, by arrival.
+pub(crate) fn queue_waits(workers: u32, rate: u32, seconds: u32, hold_seconds: f64) -> Vec<f64> {
+    let workers = workers as usize;
+    let mut starts: Vec<f64> = Vec::new();
+    let mut waits = Vec::new();
+    for index in 0..rate * seconds {
+        let arrives = f64::from(index) / f64::from(rate);
+        // All hold equally long, so the worker of the arrival so many places before is the next to come free.
+        let before = starts.len().checked_sub(workers);
+        let free = before.map_or(0.0, |before| starts[before] + hold_seconds);
+        starts.push(arrives.max(free));
+        waits.push(arrives.max(free) - arrives);
+    }
+    waits
+}
+
 /// The longest part of a window, in seconds, that is a whole number of holds (measurements C2: what is left over
 /// would count the slots of one more hold at its beginning only). All of it when not even one hold fits.
 pub(crate) fn whole_holds(window_seconds: f64, hold_seconds: f64) -> f64 {
@@ -147,6 +164,23 @@ mod tests {
         assert!((refused_share(40, 50, 60.0) - 0.986_666).abs() < 1e-5);
         assert_eq!(refused_share(40, 50, 0.8), 0.0);
         assert_eq!(refused_share(40, 50, 0.0), 0.0);
+    }
+
+    #[test]
+    fn a_queue_grows_only_when_its_workers_do_not_suffice() {
+        assert!(
+            queue_waits(100, 50, 45, 2.0)
+                .iter()
+                .all(|wait| *wait < 1e-9)
+        );
+        let waits = queue_waits(100, 50, 45, 3.0);
+        assert!(waits[..100].iter().all(|wait| *wait < 1e-9));
+        // After 45 s: 2,249 before it, of which 33.3 a second began.
+        let last = waits.last().copied().unwrap();
+        assert!(
+            (last - (22.0 * 3.0 + 49.0 / 50.0 - 44.98)).abs() < 1e-6,
+            "{last}"
+        );
     }
 
     #[test]

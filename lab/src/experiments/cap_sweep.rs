@@ -1,21 +1,21 @@
 //! The cap against a gateway that gets slower (measurements C2, C4): who is refused, and what reads and webhooks notice.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use payment::wire::ProblemCode;
-use reqwest::Client;
 use serde_json::json;
 
-use super::{Experiment, answers, lines, pages, refusals, refused};
-use crate::harness::books::TRANSMISSION_PREFIX;
+use super::beside::{Exchange, READS, WEBHOOKS, read, send_webhooks, spans};
+use super::{Experiment, answers, lines, pages, pictures, refusals, refused};
+use crate::harness::regret;
 use crate::harness::validity::{self, Ended, guard};
 use crate::harness::{Lab, Stage};
-use crate::pace::{Driven, Pace, drive, soon};
-use crate::plan::{Condition, Criterion, Findings, Plan};
+use crate::pace::{Driven, Pace, soon};
+use crate::plan::{Condition, Criterion, Findings, Mark, Plan};
 use crate::prometheus::{Histogram, Scrape};
 use crate::shopper::Seen;
-use crate::stats::{Latencies, hold_in_steps, refused_share, rounded, share, whole_holds};
+use crate::stats::{hold_in_steps, refused_share, rounded, share, whole_holds};
 use crate::verdict::Rule;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -43,10 +43,6 @@ const DELAYS: [(u64, &str); 6] = [
     (3_000, "1,651 and 1,650 of 2,250 (73.4 %) in two runs"),
     (5_000, "84.0 %"),
 ];
-/// Pages and product lists a second, half each.
-const READS: u32 = 10;
-/// Webhooks a second (measurements C4).
-const WEBHOOKS: u32 = 10;
 /// The slowest gateway, at which reads and webhooks are judged.
 const SLOWEST: u64 = 5_000;
 /// At this delay and below the slots suffice: refusals start at a hold of 0.8 s.
@@ -62,6 +58,8 @@ fn name(delay: u64) -> String {
 fn plan(lab: &Lab) -> Plan {
     let seconds = lab.pick(45, 10);
     let by_delay = DELAYS.into_iter().flat_map(confirm_criteria);
+    let names = DELAYS.map(|(delay, _)| name(delay));
+    let told = regret::criterion(names.iter().map(String::as_str));
     Plan {
         question: "Does the cap refuse exactly what the gateway cannot hold, and do reads and webhooks stay fast?".to_owned(),
         setup: lines(&[
@@ -74,7 +72,7 @@ fn plan(lab: &Lab) -> Plan {
             "no confirm is refused for anything but the cap, and all reads and webhooks are answered 200",
             "the hold was measured",
         ]),
-        criteria: by_delay.chain(beside_criteria()).collect(),
+        criteria: by_delay.chain(beside_criteria()).chain([told]).collect(),
     }
 }
 
@@ -133,7 +131,74 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
         let condition = measure(lab, delay, &mut findings).await?;
         findings.add(name(delay), condition);
     }
+    draw(&mut findings);
     Ok(findings)
+}
+
+/// A figure of every delay: the delay in seconds, and the figure.
+fn by_delay(findings: &Findings, figure: &str) -> Vec<(f64, f64)> {
+    let of = |(delay, _): (u64, &str)| {
+        let found = findings
+            .conditions
+            .iter()
+            .find(|(known, _)| *known == name(delay));
+        let value = found?.1.figures.get(figure)?.as_f64()?;
+        Some((delay as f64 / 1_000.0, value))
+    };
+    DELAYS.into_iter().filter_map(of).collect()
+}
+
+fn draw(findings: &mut Findings) {
+    let measured = by_delay(findings, "refusedPercent");
+    let formula = (0..=50).map(|tenth| {
+        let seconds = f64::from(tenth) / 10.0;
+        (seconds, 100.0 * refused_share(CAP, RATE, seconds))
+    });
+    let published = [
+        (0.0, 0.0),
+        (0.5, 0.0),
+        (1.0, 21.6),
+        (3.0, 73.4),
+        (5.0, 84.0),
+    ];
+    findings.plots.push(pictures::plot(
+        "The share of confirms that the cap refuses grows with the gateway's delay as the formula says",
+        "the gateway's delay, s",
+        "confirms refused, %",
+        vec![
+            pictures::line("formula", Mark::Curve, formula.collect()),
+            pictures::line("published", Mark::Dots, published.to_vec()),
+            pictures::line("measured", Mark::Dots, measured.clone()),
+        ],
+    ));
+    let reads = by_delay(findings, "readsP95Ms");
+    findings.plots.push(pictures::plot(
+        "Light reads stay fast however slow the gateway is",
+        "the gateway's delay, s",
+        "p95 of light reads, ms",
+        vec![pictures::line("measured", Mark::Dots, reads)],
+    ));
+    let at = |delay: u64| {
+        let found = measured
+            .iter()
+            .find(|(seconds, _)| (seconds * 1_000.0 - delay as f64).abs() < 0.5);
+        found.map_or(f64::NAN, |(_, percent)| *percent)
+    };
+    let reads = findings.value("read-p95").unwrap_or(f64::NAN);
+    findings.answer = Some(format!(
+        "At {RATE}/s and cap {CAP} it refused {:.1} % at 1 s, {:.1} % at 3 s and {:.1} % at 5 s; the largest gap to the formula was {:.2} points, and the p95 of reads at 5 s was {reads:.1} ms.",
+        at(1_000),
+        at(3_000),
+        at(5_000),
+        largest_gap(findings)
+    ));
+}
+
+/// How far the refusals lie from the formula where there are any, in points.
+fn largest_gap(findings: &Findings) -> f64 {
+    let slow = DELAYS.iter().filter(|(delay, _)| *delay > FREE);
+    let gaps = slow.filter_map(|(delay, _)| findings.value(&format!("refused-{delay}")));
+    gaps.map(f64::abs).fold(0.0, f64::max)
 }
 
 async fn measure(lab: &Lab, delay: u64, findings: &mut Findings) -> anyhow::Result<Condition> {
@@ -162,6 +227,7 @@ async fn measure(lab: &Lab, delay: u64, findings: &mut Findings) -> anyhow::Resu
     );
     let limit = Duration::from_secs(90);
     let ended = validity::end(stage, &mut condition, pace.len(), limit).await?;
+    regret::note(seen.outcomes(), &ended.ledger, &mut condition, findings);
     judge_confirms(
         delay,
         seconds,
@@ -264,6 +330,7 @@ fn judge_beside(
         ),
     }
     let read_p95 = spans(reads).percentile_ms(95.0);
+    condition.figure("readsP95Ms", read_p95.map(rounded));
     if delay == 0 {
         findings.measure_if("read-p95-at-0", read_p95);
     }
@@ -299,57 +366,4 @@ fn hold(before: &Scrape, after: &Scrape) -> Option<(&'static str, f64)> {
     let labels = [toss, ("operation", "confirm")];
     let calls = since(before, after, "pg_call_duration_seconds", &labels)?;
     Some(("pg_call_duration_seconds", calls.mean()?))
-}
-
-/// One answered request.
-#[derive(Debug, Clone, Copy)]
-struct Exchange {
-    ok: bool,
-    took: Duration,
-}
-
-fn spans(driven: &Driven<Exchange>) -> Latencies {
-    Latencies::of(driven.outcomes().map(|one| one.took))
-}
-
-async fn read(stage: &Stage, seconds: u32, start: Instant) -> anyhow::Result<Driven<Exchange>> {
-    let (client, shop) = (stage.client.clone(), stage.shop.clone());
-    let paths = ["/", "/api/products"].into_iter().cycle();
-    let urls = paths.map(move |path| format!("{shop}{path}"));
-    let get = move |url: String, due| exchange(client.get(url), due);
-    drive(&Pace::steady(READS, seconds), start, urls, get).await
-}
-
-async fn send_webhooks(
-    stage: &Stage,
-    seconds: u32,
-    start: Instant,
-) -> anyhow::Result<Driven<Exchange>> {
-    let (client, shop) = (stage.client.clone(), stage.shop.clone());
-    let post = move |number: u64, due| exchange(webhook(&client, &shop, number), due);
-    drive(&Pace::steady(WEBHOOKS, seconds), start, 0.., post).await
-}
-
-/// News of a payment that the shop does not know, so that storing it is all that the shop can do.
-fn webhook(client: &Client, shop: &str, number: u64) -> reqwest::RequestBuilder {
-    let body = json!({
-        "eventType": "PAYMENT_STATUS_CHANGED",
-        "createdAt": "2026-01-02T10:15:41.204170",
-        "data": {"paymentKey": format!("pk_lab_{number}"), "orderId": format!("lab_{number}"),
-            "status": "DONE", "totalAmount": 18_000},
-    });
-    let transmission = format!("{TRANSMISSION_PREFIX}{number}");
-    client
-        .post(format!("{shop}/webhooks/toss"))
-        .header("tosspayments-webhook-transmission-id", transmission)
-        .json(&body)
-}
-
-async fn exchange(request: reqwest::RequestBuilder, due: Instant) -> Exchange {
-    let whole = async { request.send().await?.error_for_status()?.bytes().await };
-    let ok = whole.await.is_ok();
-    Exchange {
-        ok,
-        took: due.elapsed(),
-    }
 }

@@ -9,12 +9,12 @@ use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 
-use super::{Experiment, lines};
+use super::{Experiment, lines, pictures};
 use crate::harness::sampler::{Sampler, Samples};
 use crate::harness::validity::{self, Ended, guard};
 use crate::harness::{Lab, Stage};
 use crate::pace::{Driven, Pace, drive, soon};
-use crate::plan::{Condition, Criterion, Findings, Plan};
+use crate::plan::{Condition, Criterion, Findings, Line, Mark, Plan};
 use crate::raw::{Answer, confirm};
 use crate::shopper::Prepared;
 use crate::stats::{Latencies, rounded, share};
@@ -91,8 +91,37 @@ fn plan(lab: &Lab) -> Plan {
                 Rule::exactly(0.0),
             )
             .published("0"),
+            reached("off", "68.3 %", 68.3),
+            reached("on", "87.4 %", 87.4),
+            Criterion::new(
+                "off",
+                "departed-unknown-off",
+                "departed who ended unknown without the check, %",
+                within(69.9),
+            )
+            .published("69.9 %"),
+            Criterion::new(
+                "on",
+                "departed-unknown-on",
+                "departed who ended unknown with the check, %",
+                Rule::exactly(0.0),
+            )
+            .published("0"),
         ],
     }
+}
+
+/// How far off a published share is still the same, points: a run of one and a half thousand arrivals, Poisson or even.
+const fn within(target: f64) -> Rule {
+    Rule::Within {
+        target,
+        tolerance: 5.0,
+    }
+}
+
+fn reached(check: &str, published: &str, target: f64) -> Criterion {
+    let says = format!("check {check}: remaining shoppers who reached the PG, %");
+    Criterion::new(check, &format!("reached-{check}"), &says, within(target)).published(published)
 }
 
 /// Whether each of `count` shoppers has left: in every ten in a row the same number, in a seeded order.
@@ -112,16 +141,47 @@ fn departed(count: usize) -> Vec<bool> {
 struct Ran {
     calls: f64,
     refused: f64,
+    /// Confirms that got a slot: of those who remained, and of those who had left.
+    slots: [f64; 2],
+    slots_over_time: Option<Line>,
 }
 
 async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let mut findings = Findings::default();
-    let off = measure(lab, "off", &mut findings).await?;
-    let on = measure(lab, "on", &mut findings).await?;
+    let mut off = measure(lab, "off", &mut findings).await?;
+    let mut on = measure(lab, "on", &mut findings).await?;
     let saved = |off: f64, on: f64| (off > 0.0).then(|| 100.0 * (off - on) / off);
     findings.measure_if("calls-fall", saved(off.calls, on.calls));
     findings.measure_if("refusals-fall", saved(off.refused, on.refused));
+    let of = |id: &str| findings.value(id).unwrap_or(f64::NAN);
+    findings.answer = Some(format!(
+        "{:.1} % of the gateway's calls and {:.1} % of the cap's refusals: the slots were full either way, and the check changed who had them. Remaining shoppers who reached the gateway went from {:.1} % to {:.1} %, departed ones who ended unknown from {:.1} % to {:.1} %.",
+        of("calls-fall"),
+        of("refusals-fall"),
+        of("reached-off"),
+        of("reached-on"),
+        of("departed-unknown-off"),
+        of("departed-unknown-on")
+    ));
+    draw(&mut findings, [&mut off, &mut on]);
     Ok(findings)
+}
+
+fn draw(findings: &mut Findings, [off, on]: [&mut Ran; 2]) {
+    let bars = |name: &str, ran: &Ran| {
+        let points = [1.0, 2.0].into_iter().zip(ran.slots).collect();
+        pictures::line(name, Mark::Bars, points)
+    };
+    findings.plots.push(pictures::plot(
+        "Who used the slots: 1 shoppers who remained, 2 shoppers who had left",
+        "1 remained, 2 had left",
+        "confirms that were sent",
+        vec![bars("check off", off), bars("check on", on)],
+    ));
+    let over_time = [off, on].map(|ran| ran.slots_over_time.take());
+    findings.plots.push(pictures::slots_plot(
+        over_time.into_iter().flatten().collect(),
+    ));
 }
 
 async fn measure(lab: &Lab, check: &'static str, findings: &mut Findings) -> anyhow::Result<Ran> {
@@ -147,7 +207,9 @@ async fn measure(lab: &Lab, check: &'static str, findings: &mut Findings) -> any
     let limit = Duration::from_secs(180);
     let ended = validity::end(stage, &mut condition, pace.len(), limit).await?;
     let full = full_slots(&samples, &pace, start);
-    let ran = judge(check, &answers, &ended, full, &mut condition, findings);
+    let mut ran = judge(check, &answers, &ended, full, &mut condition, findings);
+    let name = format!("check {check}");
+    ran.slots_over_time = Some(pictures::slots(&name, &samples, start));
     findings.add(check, condition);
     Ok(ran)
 }
@@ -213,6 +275,12 @@ fn judge(
     );
     let reached = share((stayed - stopped) as u64, stayed as u64);
     condition.figure("remainingWhoReachedThePgPercent", rounded(100.0 * reached));
+    findings.measure(&format!("reached-{check}"), 100.0 * reached);
+    let left_unknown = |(left, answer): &&Left| *left && answer.status == Some(202);
+    let unknown = answers.outcomes().filter(left_unknown).count() as u64;
+    let unknown = 100.0 * share(unknown, departed as u64);
+    condition.figure("departedWhoEndedUnknownPercent", rounded(unknown));
+    findings.measure(&format!("departed-unknown-{check}"), unknown);
     condition.figure("meanInFlight", full.map(rounded));
     if check == "off" {
         condition.check("the cap refused some", refused > 0.0, refused);
@@ -226,9 +294,15 @@ fn judge(
     } else {
         findings.measure("departed-refused", late - departed as f64);
     }
+    let sent = |left| {
+        let got = |(was, answer): &&Left| *was == left && matches!(answer.status, Some(200 | 202));
+        answers.outcomes().filter(got).count() as f64
+    };
     Ran {
         calls: ended.ledger.confirms("received") as f64,
         refused,
+        slots: [sent(false), sent(true)],
+        slots_over_time: None,
     }
 }
 

@@ -90,6 +90,15 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     findings.measure("burst-refused", refused as f64);
     let ended = validity::end(stage, &mut condition, ids.len(), Duration::from_secs(60)).await?;
     compare(&ids, &ended, &mut findings);
+    let of = |id: &str| findings.value(id).unwrap_or(f64::NAN);
+    findings.answer = Some(format!(
+        "Of {} confirms that were cut at any moment, {} slots leaked, {} charges were lost and {} orders charged twice; a burst of the whole cap afterwards was refused {} times.",
+        ids.len() - CAP,
+        of("in-flight"),
+        of("charge-lost"),
+        of("charged-twice"),
+        of("burst-refused")
+    ));
     findings.add(CONDITION, condition);
     Ok(findings)
 }

@@ -9,8 +9,9 @@ use futures::FutureExt as _;
 use payment::time::PageTimes;
 use payment::view::Stage as Page;
 
-use super::{Experiment, lines};
+use super::{Experiment, lines, pictures};
 use crate::harness::Lab;
+use crate::harness::regret;
 use crate::harness::site::{Engine, Site};
 use crate::harness::truth::{self, Truth};
 use crate::pace::{Pace, drive, soon};
@@ -195,8 +196,27 @@ async fn run(lab: &Lab, engine: Engine) -> anyhow::Result<Findings> {
         unsent,
     );
     truth.judge(CONDITION, &ledger, &mut condition, &mut findings);
+    findings.answer = Some(answer(&tally, &truth, &ledger));
     findings.add(CONDITION, condition);
     Ok(findings)
+}
+
+fn answer(tally: &Tally, truth: &Truth, ledger: &crate::harness::gateway::Ledger) -> String {
+    let breaches: Vec<_> = truth
+        .breaches(ledger)
+        .into_iter()
+        .filter(|breach| breach.count > 0)
+        .map(|breach| format!("{} {}", breach.count, breach.says))
+        .collect();
+    let found = if breaches.is_empty() {
+        "nothing was charged twice, lost, invented or miscounted".to_owned()
+    } else {
+        breaches.join(", ")
+    };
+    format!(
+        "After {} kills with {} confirms in flight: {found}.",
+        tally.counted, tally.in_flight
+    )
 }
 
 /// Holds the shop's books against the gateway's, as an operator does.
@@ -269,6 +289,14 @@ fn told(
     condition.figure("pagesEndedAs", ended);
     findings.measure("told-not-charged", f64::from(not_charged));
     findings.measure("told-paid", f64::from(paid));
+    let shown = pages.iter().map(|(_, seen)| seen);
+    findings
+        .plots
+        .push(pictures::known_plot(vec![pictures::known(
+            "pages",
+            shown.clone(),
+        )]));
+    regret::note(shown, ledger, condition, findings);
 }
 
 /// What the kills met.

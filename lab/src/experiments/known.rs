@@ -6,12 +6,13 @@ use futures::FutureExt as _;
 use futures::stream::{self, StreamExt as _};
 use serde_json::json;
 
-use super::{Experiment, answers, lines};
+use super::{Experiment, answers, lines, pictures};
 use crate::harness::Lab;
+use crate::harness::regret;
 use crate::harness::site::{Engine, Site};
 use crate::harness::truth;
 use crate::pace::{Driven, Pace, drive, soon};
-use crate::plan::{Condition, Criterion, Findings, Plan};
+use crate::plan::{Condition, Criterion, Findings, Mark, Plan};
 use crate::raw::confirm;
 use crate::shopper::{Prepared, Seen, shop};
 use crate::stats::{Latencies, rounded, share};
@@ -83,6 +84,7 @@ fn plan(lab: &Lab) -> Plan {
         )
         .finding(),
     ];
+    criteria.push(regret::criterion([MANY]));
     for condition in [ALONE, HOOKS, MANY] {
         criteria.extend(truth::criteria(condition));
     }
@@ -111,7 +113,35 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     measure(lab, ALONE, few, &mut findings).await?;
     measure(lab, HOOKS, few, &mut findings).await?;
     measure(lab, MANY, many(lab).0, &mut findings).await?;
+    let of = |id: &str| findings.value(id).unwrap_or(f64::NAN);
+    findings.answer = Some(format!(
+        "99 % were known {:.1} s after the gateway's return by recovery alone, {:.1} s with webhooks, at {:.2} inquiries each (published: about 2 minutes); {} at once became known at {:.1} a second while {:.1} % of the new shoppers were paid.",
+        of("alone-p99") / 1_000.0,
+        of("hooks-p99") / 1_000.0,
+        of("alone-calls"),
+        many(lab).0,
+        of("many-rate"),
+        of("many-paid")
+    ));
     Ok(findings)
+}
+
+/// The share that is known by the time since the gateway's return.
+fn draw(name: &str, known: &Latencies, findings: &mut Findings) {
+    let points = (1..=100).filter_map(|percent| {
+        let percent = f64::from(percent);
+        Some((known.percentile_ms(percent)? / 1_000.0, percent))
+    });
+    let line = pictures::line(name, Mark::Steps, points.collect());
+    match findings.plots.first_mut() {
+        Some(plot) => plot.lines.push(line),
+        None => findings.plots.push(pictures::plot(
+            "How soon it is known what became of lost payments, from the gateway's return on",
+            "time since the gateway's return, s",
+            "known, %",
+            vec![line],
+        )),
+    }
 }
 
 async fn measure(
@@ -155,6 +185,7 @@ async fn measure(
     site.all_known(LIMIT).await?;
     let known = known_after(&site, back, count).await?;
     condition.figure("untilKnown", known.summary());
+    draw(name, &known, findings);
     condition.figure(
         "drainSeconds",
         drained.map(|took| rounded(took.as_secs_f64())),
@@ -184,6 +215,9 @@ async fn measure(
     }
     let (truth, tidy) = site.close().await?;
     condition.check("nothing is left of the programs", tidy, tidy);
+    if name == MANY {
+        regret::note(seen.outcomes(), &ledger, &mut condition, findings);
+    }
     truth.judge(name, &ledger, &mut condition, findings);
     findings.add(name, condition);
     Ok(())

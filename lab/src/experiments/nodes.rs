@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use futures::FutureExt as _;
 use payment::time::PageTimes;
 
-use super::{Experiment, lines};
+use super::{Experiment, lines, pictures};
 use crate::harness::Lab;
+use crate::harness::regret;
 use crate::harness::site::{Engine, Site};
 use crate::harness::truth;
 use crate::pace::{Driven, Pace, drive, soon};
-use crate::plan::{Condition, Criterion, Findings, Plan};
+use crate::plan::{Condition, Criterion, Findings, Mark, Plan};
 use crate::shopper::{Prepared, Seen, shop};
 use crate::stats::{rounded, share};
 use crate::verdict::Rule;
@@ -96,6 +97,7 @@ fn plan(lab: &Lab) -> Plan {
             back,
         ),
     ];
+    criteria.push(regret::criterion([CONDITION]));
     criteria.extend(truth::criteria(CONDITION));
     Plan {
         question: "When one of three nodes dies under load above the cap, is the cap kept, and when is the dead one's share back?".to_owned(),
@@ -158,8 +160,40 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let (truth, tidy) = site.close().await?;
     condition.check("nothing is left of the programs", tidy, tidy);
     truth.judge(CONDITION, &ledger, &mut condition, &mut findings);
+    regret::note(seen.outcomes(), &ledger, &mut condition, &mut findings);
+    tell(&died, peak, &seen, &mut findings);
     findings.add(CONDITION, condition);
     Ok(findings)
+}
+
+/// The answer and its pictures.
+fn tell(died: &Died, peak: u64, seen: &Driven<Seen>, findings: &mut Findings) {
+    let share_is_back = died.back.map_or_else(
+        || "never came back".to_owned(),
+        |back| {
+            format!(
+                "was back {:.1} s after its death, with {:.1} s of lease left then",
+                back, died.lease_left
+            )
+        },
+    );
+    findings.answer = Some(format!(
+        "The cap was kept: at most {peak} of {CAP} in flight and {} places granted; the dead node's share {share_is_back}.",
+        died.most_places
+    ));
+    let places = died.places_over_time.iter().copied();
+    findings.plots.push(pictures::plot(
+        "Places that the living nodes may use, from one node's death on",
+        "time since the death, s",
+        "places",
+        vec![pictures::line(
+            "living nodes",
+            Mark::Steps,
+            places.collect(),
+        )],
+    ));
+    let known = pictures::known("shoppers", seen.outcomes());
+    findings.plots.push(pictures::known_plot(vec![known]));
 }
 
 /// The places of the first nodes, in all.
@@ -195,6 +229,8 @@ struct Died {
     lease_left: f64,
     /// The most places that were granted at once, the dead one's among them until its lease was over.
     most_places: f64,
+    /// The places of the living ones: seconds since the death, and how many.
+    places_over_time: Vec<(f64, f64)>,
 }
 
 async fn kill(
@@ -225,12 +261,15 @@ async fn kill(
         in_flight,
         lease_left: left as f64 / 1_000.0 + read,
         most_places: 0.0,
+        places_over_time: Vec::new(),
     };
     while Instant::now() < at(course.end) {
         let own = places(site, VICTIM).await?;
         let stands = killed.elapsed().as_secs_f64() < died.lease_left - EARLY;
         let all = own + if stands { held } else { 0.0 };
         died.most_places = died.most_places.max(all);
+        let since = killed.elapsed().as_secs_f64();
+        died.places_over_time.push((since, own));
         if own >= f64::from(CAP) {
             died.back.get_or_insert(killed.elapsed().as_secs_f64());
         }

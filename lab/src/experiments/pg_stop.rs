@@ -6,12 +6,13 @@ use futures::FutureExt as _;
 use payment::wire::ProblemCode;
 use serde_json::json;
 
-use super::{Experiment, answers, lines, pages, refusals};
+use super::{Experiment, answers, lines, pages, pictures, refusals};
+use crate::harness::regret;
 use crate::harness::sampler::Sampler;
 use crate::harness::validity::{self, Ended, guard};
 use crate::harness::{Lab, Stage};
 use crate::pace::{Driven, Pace, soon};
-use crate::plan::{Condition, Criterion, Findings, Plan};
+use crate::plan::{Condition, Criterion, Findings, Line, Plan};
 use crate::shopper::Seen;
 use crate::stats::{refused_share, rounded, share, whole_holds};
 use crate::verdict::Rule;
@@ -76,22 +77,41 @@ fn plan(lab: &Lab) -> Plan {
             Criterion::new("circuit on", "unknown-saved", "payments made unknown: with the circuit ÷ without", Rule::AtMost { most: 1.0 })
                 .and("circuit off")
                 .finding(),
+            regret::criterion(["circuit on", "circuit off"]),
         ],
     }
 }
 
 async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let mut findings = Findings::default();
-    let mut unknown = [0.0; 2];
+    let (mut unknown, mut slots, mut known) = ([0.0; 2], Vec::new(), Vec::new());
     for (place, circuit) in ["on", "off"].into_iter().enumerate() {
-        unknown[place] = measure(lab, circuit, &mut findings).await?;
+        let (count, of_slots, of_known) = measure(lab, circuit, &mut findings).await?;
+        unknown[place] = count;
+        slots.push(of_slots);
+        known.push(of_known);
     }
     let [on, off] = unknown;
     findings.measure_if("unknown-saved", (off > 0.0).then(|| on / off));
+    let of = |id: &str| findings.value(id).unwrap_or(f64::NAN);
+    findings.answer = Some(format!(
+        "The circuit opened {:.1} s after the stop and left {on} payments unknown instead of {off}; 5 in a row were paid {:.1} s after the gateway's return with it and {:.1} s without. The cap alone refused {:.1} % (98.7 % by formula).",
+        of("opens"),
+        of("flows-on"),
+        of("flows-off"),
+        of("refused-off")
+    ));
+    findings.plots.push(pictures::slots_plot(slots));
+    findings.plots.push(pictures::known_plot(known));
     Ok(findings)
 }
 
-async fn measure(lab: &Lab, circuit: &'static str, findings: &mut Findings) -> anyhow::Result<f64> {
+/// How many became unknown, the slots over time, and how soon shoppers knew.
+async fn measure(
+    lab: &Lab,
+    circuit: &'static str,
+    findings: &mut Findings,
+) -> anyhow::Result<(f64, Line, Line)> {
     let stage = Stage::open(lab, &[("JARI_CIRCUIT", circuit)]).await?;
     let course = course(lab);
     let pace = Pace::steady(RATE, course.end);
@@ -111,9 +131,13 @@ async fn measure(lab: &Lab, circuit: &'static str, findings: &mut Findings) -> a
     validity::arrivals(&mut condition, "confirms", pace.len(), &seen);
     let limit = Duration::from_secs(180);
     let ended = validity::end(stage, &mut condition, pace.len(), limit).await?;
+    regret::note(seen.outcomes(), &ended.ledger, &mut condition, findings);
     judge(circuit, course, &seen, &ended, &mut condition, findings);
-    findings.add(format!("circuit {circuit}"), condition);
-    Ok(ended.books.ever_unknown as f64)
+    let name = format!("circuit {circuit}");
+    let slots = pictures::slots(&name, &samples, start);
+    let known = pictures::known(&name, seen.outcomes());
+    findings.add(name, condition);
+    Ok((ended.books.ever_unknown as f64, slots, known))
 }
 
 async fn stop_and_resume(stage: &Stage, course: Course, start: Instant) -> anyhow::Result<()> {
@@ -199,10 +223,10 @@ mod tests {
         let one = |(index, &(paid, refused)): (usize, &(bool, Option<ProblemCode>))| {
             let seen = Seen {
                 stage: Page::Paid,
-                took: Duration::ZERO,
                 answered: Some(Duration::from_millis(500)),
                 paid,
                 refused,
+                ..Seen::nothing("order")
             };
             (Duration::from_secs(index as u64), seen)
         };

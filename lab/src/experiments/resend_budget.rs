@@ -6,11 +6,12 @@ use futures::FutureExt as _;
 use payment::wire::ProblemCode;
 use serde_json::{Value, json};
 
-use super::{Experiment, answers, lines, pages, refusals, refused};
+use super::{Experiment, answers, lines, pages, pictures, refusals, refused};
+use crate::harness::regret;
 use crate::harness::validity::{self, Ended, guard};
 use crate::harness::{Lab, Stage};
 use crate::pace::{Driven, Pace, soon};
-use crate::plan::{Condition, Criterion, Findings, Plan};
+use crate::plan::{Condition, Criterion, Findings, Mark, Plan};
 use crate::shopper::Seen;
 use crate::stats::{rounded, share};
 use crate::verdict::Rule;
@@ -128,6 +129,8 @@ fn plan(lab: &Lab) -> Plan {
         .published("14.4 % (first run)")
         .finding();
     let goes_on = ("slow/always/goes-on", "slow/off/goes-on");
+    let names: Vec<_> = cases().map(Case::name).collect();
+    let told = regret::criterion(names.iter().map(String::as_str));
     Plan {
         question: "Does the resend budget keep the gain on a lossy gateway without the harm on a slow one?".to_owned(),
         setup: [vec![arrivals], lines(&SETUP)].concat(),
@@ -149,6 +152,7 @@ fn plan(lab: &Lab) -> Plan {
             failed("lossy/off/goes-on", within(14.3), "not published").finding(),
             failed("lossy/always/goes-on", within(1.9), "not published").finding(),
             failed("lossy/budget/goes-on", within(2.8), "not published").finding(),
+            told,
         ],
     }
 }
@@ -177,7 +181,51 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
         "calls-lossy",
         more.map(|(always, off)| 100.0 * (always - off) / off),
     );
+    draw(&mut findings);
     Ok(findings)
+}
+
+/// Published, in the order of [`cases`] with a gateway that drops.
+const PUBLISHED: [f64; 6] = [31.56, 55.23, 31.4, 14.29, 1.9, 2.82];
+
+fn draw(findings: &mut Findings) {
+    let of = |name: &str| {
+        findings
+            .value(&format!("failed {name}"))
+            .unwrap_or(f64::NAN)
+    };
+    let points = |goes_on: bool| {
+        let these = cases().filter(|case| case.goes_on == goes_on).enumerate();
+        let points = these.map(|(place, case)| (place as f64 + 1.0, of(&case.name())));
+        points
+            .filter(|(_, percent)| percent.is_finite())
+            .collect::<Vec<_>>()
+    };
+    let published = PUBLISHED.into_iter().enumerate();
+    let published = published.map(|(place, percent)| (place as f64 + 1.0, percent));
+    let answer = format!(
+        "Yes: on a slow gateway {:.1} % failed without a resend, {:.1} % with one and {:.1} % with the budget; on a lossy one {:.1} %, {:.1} % and {:.1} %. With a gateway that goes on after we hang up, a resend is refused at once and holds no slot: {:.1} % without and {:.1} % with one, so the harm is the dropping gateway's.",
+        of("slow/off/drops"),
+        of("slow/always/drops"),
+        of("slow/budget/drops"),
+        of("lossy/off/drops"),
+        of("lossy/always/drops"),
+        of("lossy/budget/drops"),
+        of("slow/off/goes-on"),
+        of("slow/always/goes-on")
+    );
+    let plot = pictures::plot(
+        "What fails with each kind of resend: 1 to 3 a slow gateway (off, always, budget), 4 to 6 a lossy one",
+        "1–3 slow, 4–6 lossy: off, always, budget",
+        "failed, %",
+        vec![
+            pictures::line("published", Mark::Dots, published.collect()),
+            pictures::line("measured, gateway drops", Mark::Bars, points(false)),
+            pictures::line("measured, gateway goes on", Mark::Dots, points(true)),
+        ],
+    );
+    findings.answer = Some(answer);
+    findings.plots.push(plot);
 }
 
 async fn measure(lab: &Lab, case: Case, findings: &mut Findings) -> anyhow::Result<Condition> {
@@ -197,6 +245,7 @@ async fn measure(lab: &Lab, case: Case, findings: &mut Findings) -> anyhow::Resu
     validity::arrivals(&mut condition, "confirms", pace.len(), &seen);
     let limit = Duration::from_secs(180);
     let ended = validity::end(stage, &mut condition, pace.len(), limit).await?;
+    regret::note(seen.outcomes(), &ended.ledger, &mut condition, findings);
     judge(case, &seen, &ended, &mut condition, findings);
     Ok(condition)
 }

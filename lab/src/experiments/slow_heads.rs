@@ -12,7 +12,8 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::{Experiment, answers, lines, pages, refusals};
+use super::{Experiment, answers, lines, pages, pictures, refusals};
+use crate::harness::regret;
 use crate::harness::validity::{self, guard};
 use crate::harness::{Lab, Stage};
 use crate::pace::{Driven, Pace, drive, soon};
@@ -104,6 +105,7 @@ fn plan(lab: &Lab) -> Plan {
                 Rule::AtMost { most: 250.0 },
             )
             .finding(),
+            regret::criterion([CONDITION]),
         ],
     }
 }
@@ -145,13 +147,27 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
         "head-life",
         heads.percentile_ms(50.0).map(|ms| ms / 1_000.0),
     );
-    validity::end(
+    let ended = validity::end(
         stage,
         &mut condition,
         pace.len() + made,
         Duration::from_secs(60),
     )
     .await?;
+    regret::note(
+        seen.outcomes(),
+        &ended.ledger,
+        &mut condition,
+        &mut findings,
+    );
+    let known = pictures::known("beside slow clients", seen.outcomes());
+    findings.plots.push(pictures::known_plot(vec![known]));
+    findings.answer = Some(format!(
+        "No: {unpaid} of {} confirms were not paid, p99 of their answers {:.1} ms; the server closed a slow head after {:.1} s (median).",
+        pace.len(),
+        took.percentile_ms(99.0).unwrap_or(f64::NAN),
+        heads.percentile_ms(50.0).unwrap_or(f64::NAN) / 1_000.0
+    ));
     findings.add(CONDITION, condition);
     Ok(findings)
 }

@@ -180,6 +180,14 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
         condition.check(&format!("some were {state}"), count > 0, count);
     }
     truth.judge(CONDITION, &ledger, &mut condition, &mut findings);
+    let of = |id: &str| findings.value(id).unwrap_or(f64::NAN);
+    findings.answer = Some(format!(
+        "Yes, and no: of {planned} webhooks, {twice} of them copies, {} were lost and {} stored twice; {} confirmed orders are not paid, and {} orders changed by forged ones alone.",
+        of("lost"),
+        of("stored-twice"),
+        of("unpaid"),
+        of("forged-paid")
+    ));
     findings.add(CONDITION, condition);
     Ok(findings)
 }

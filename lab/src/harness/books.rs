@@ -23,6 +23,8 @@ pub(crate) struct Books {
     pub(crate) ever_unknown: u64,
     /// Webhooks that the lab sent.
     pub(crate) lab_webhooks: u64,
+    /// The first and the last moment of the evidence, in Unix ms.
+    pub(crate) evidence_at: Option<(u64, u64)>,
 }
 
 impl Books {
@@ -39,7 +41,13 @@ impl Books {
             sqlx::query_as("SELECT status, count(*) FROM attempts GROUP BY status")
                 .fetch_all(&mut db)
                 .await?;
+        let (first, last): (Option<i64>, Option<i64>) =
+            sqlx::query_as("SELECT min(at), max(at) FROM evidence")
+                .fetch_one(&mut db)
+                .await?;
+        let unsigned = |(first, last): (i64, i64)| (first.unsigned_abs(), last.unsigned_abs());
         let books = Self {
+            evidence_at: first.zip(last).map(unsigned),
             orders: orders.into_iter().collect(),
             attempts: attempts
                 .into_iter()

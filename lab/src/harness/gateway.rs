@@ -71,6 +71,13 @@ impl Gateway {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger(Value);
 
+#[cfg(test)]
+impl From<Value> for Ledger {
+    fn from(value: Value) -> Self {
+        Self(value)
+    }
+}
+
 impl Ledger {
     /// A count of confirm calls, such as `received` or `approved`.
     pub(crate) fn confirms(&self, what: &str) -> u64 {
@@ -119,6 +126,13 @@ impl Ledger {
     /// Whether a payment is in this status, by the wire's name.
     pub(crate) fn payment_is(&self, payment_key: &str, status: &str) -> bool {
         self.0["payments"][payment_key]["status"] == status
+    }
+
+    /// When confirms arrived, in bins of 10 ms: the bin's start in Unix ms, and how many.
+    pub(crate) fn arrivals(&self) -> Vec<(u64, u64)> {
+        let bins = self.0["arrivals"].as_array().into_iter().flatten();
+        let bin = |bin: &Value| Some((bin["atMs"].as_u64()?, bin["count"].as_u64()?));
+        bins.filter_map(bin).collect()
     }
 
     /// How many orders were charged.

@@ -97,6 +97,12 @@ impl Program {
         usage_of(self.pid)
     }
 
+    /// Ends it at once (SIGKILL) without waiting for that, and keeps it: whoever asks later finds it ended.
+    pub(crate) fn kill_now(&mut self) -> anyhow::Result<()> {
+        let killed = self.child.start_kill();
+        killed.with_context(|| format!("killing {}", self.name))
+    }
+
     /// Ends it at once (SIGKILL), as a power cut would.
     pub(crate) async fn kill(mut self) -> anyhow::Result<()> {
         let killed = self.child.kill().await;

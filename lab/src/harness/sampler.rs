@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
 
 use super::{Stage, scrape};
+use crate::prometheus::Scrape;
 
 /// A gauge's values over time.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +20,14 @@ impl Samples {
         let within = |(at, value): &(Instant, f64)| (*at >= from && *at < until).then_some(*value);
         let values: Vec<f64> = self.0.iter().filter_map(within).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    }
+
+    /// Each sample from a moment on: seconds since then, and the value.
+    pub(crate) fn points(&self, from: Instant) -> Vec<(f64, f64)> {
+        let after = self.0.iter().filter(|(at, _)| *at >= from);
+        after
+            .map(|(at, value)| ((*at - from).as_secs_f64(), *value))
+            .collect()
     }
 
     /// The means of consecutive spans from a moment on, until the samples end.
@@ -39,11 +49,20 @@ pub(crate) struct Sampler {
 impl Sampler {
     /// Samples the confirms in flight, as the server counts them.
     pub(crate) fn confirms_in_flight(stage: &Stage, every: Duration) -> Self {
+        Self::of(stage, every, |scrape| {
+            scrape.sum("pg_in_flight", &[("operation", "confirm")])
+        })
+    }
+
+    /// Samples whatever is made of the metrics.
+    pub(crate) fn of(stage: &Stage, every: Duration, value: fn(&Scrape) -> f64) -> Self {
         let (client, shop) = (stage.client.clone(), stage.shop.clone());
         let (stop, mut stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
             let mut samples = Samples::default();
             let mut ticks = tokio::time::interval(every);
+            // After one that took long the next comes a whole step later, not a burst of them.
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 tokio::select! {
                     _ = &mut stopped => return samples,
@@ -51,8 +70,7 @@ impl Sampler {
                 }
                 // A sample that fails is missing, and the mean is taken over the others.
                 if let Ok(scrape) = scrape(&client, &shop).await {
-                    let value = scrape.sum("pg_in_flight", &[("operation", "confirm")]);
-                    samples.0.push((Instant::now(), value));
+                    samples.0.push((Instant::now(), value(&scrape)));
                 }
             }
         });

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::books::Books;
 use super::gateway::Ledger;
-use super::{Closed, Stage};
+use super::{Closed, Stage, now_ms};
 use crate::pace::Driven;
 use crate::plan::Condition;
 use crate::prometheus::Scrape;
@@ -13,8 +13,11 @@ use crate::stats::{Latencies, rounded};
 /// Arrivals later than this (p99, ms) measure the driver, not the server.
 const MOST_LAG_MS: f64 = 100.0;
 
+/// What the clocks of one machine's programs may differ by, ms.
+const CLOCK_MS: u64 = 1_000;
+
 /// The checks below, for the plan.
-pub(crate) const GUARD: [&str; 8] = [
+pub(crate) const GUARD: [&str; 9] = [
     "the gateway's ledger shows confirms and the gateway answers at the end",
     "every arrival started, and p99 of their lateness is at most 100 ms",
     "the database holds as many orders as were sent",
@@ -22,6 +25,7 @@ pub(crate) const GUARD: [&str; 8] = [
     "refusals before a send are as many in the metrics as in the database",
     "no order is charged twice in the ledger",
     "percentiles agree with shares counted apart",
+    "shop and gateway tell times within the run, in UTC",
     "both programs ended when asked to, and none of their processes and ports is left",
 ];
 
@@ -53,8 +57,15 @@ pub(crate) async fn end(
     limit: Duration,
 ) -> anyhow::Result<Ended> {
     let drained = stage.drained(limit).await?;
-    let (ledger, scrape) = (stage.gateway.ledger().await?, stage.scrape().await?);
     let alive = stage.gateway.is_alive().await;
+    let scrape = stage.scrape().await?;
+    // A gateway that died saw nothing that anybody can count: that is a check below, not the run's end.
+    let ledger = match stage.gateway.ledger().await {
+        Ok(ledger) => ledger,
+        Err(_) if !alive => Ledger::default(),
+        Err(error) => return Err(error),
+    };
+    let opened_ms = stage.opened_ms;
     let Closed { books, tidy } = stage.close().await?;
     let received = ledger.confirms("received");
     condition.check("the gateway saw confirms", received > 0, received);
@@ -79,6 +90,7 @@ pub(crate) async fn end(
     let twice = ledger.charged_twice();
     condition.check("no order is charged twice", twice == 0, twice);
     condition.check("nothing is left of the programs", tidy, tidy);
+    times(condition, opened_ms, &ledger, &books);
     condition.figure("ordersPaid", books.orders_in("paid"));
     condition.figure("attempts", &books.attempts);
     condition.figure("everUnknown", books.ever_unknown);
@@ -91,6 +103,24 @@ pub(crate) async fn end(
         scrape,
         books,
     })
+}
+
+/// Checks that what shop and gateway say of time lies within the run: a time zone's shift would be hours.
+fn times(condition: &mut Condition, opened_ms: u64, ledger: &Ledger, books: &Books) {
+    let run = opened_ms.saturating_sub(CLOCK_MS)..=now_ms().saturating_add(CLOCK_MS);
+    let bins = ledger.arrivals();
+    let gateway = bins.first().zip(bins.last());
+    let told = [
+        gateway.map(|(first, last)| (first.0, last.0)),
+        books.evidence_at,
+    ];
+    let within = |(first, last): &(u64, u64)| run.contains(first) && run.contains(last);
+    let seen = format!("{told:?} within {run:?}");
+    condition.check(
+        "times are of the run, in UTC",
+        told.iter().flatten().all(within),
+        seen,
+    );
 }
 
 /// Checks that all arrivals started, and in time.
@@ -137,6 +167,23 @@ mod tests {
             arrived: vec![(Duration::ZERO, ()); count],
             late: Latencies::of(vec![late; count]),
         }
+    }
+
+    #[test]
+    fn times_of_another_zone_are_not_valid() {
+        let valid = |shift: u64| {
+            let mut condition = Condition::default();
+            let at = now_ms() - shift;
+            let bins = serde_json::json!({"arrivals": [{"atMs": at, "count": 1}]});
+            let books = Books {
+                evidence_at: Some((now_ms(), now_ms())),
+                ..Books::default()
+            };
+            times(&mut condition, now_ms(), &Ledger::from(bins), &books);
+            condition.is_valid()
+        };
+        assert!(valid(0));
+        assert!(!valid(9 * 3_600_000));
     }
 
     #[test]
