@@ -43,11 +43,14 @@ enum Must {
     NotValid(&'static str),
 }
 
+/// What was found of a control, and the value that its criterion judges.
+type Came = (Condition, Option<f64>);
+
 /// A run that is broken in one way.
 struct Control {
     name: &'static str,
     must: Must,
-    run: for<'a> fn(&'a Lab) -> LocalBoxFuture<'a, anyhow::Result<(Condition, Option<f64>)>>,
+    run: for<'a> fn(&'a Lab) -> LocalBoxFuture<'a, anyhow::Result<Came>>,
     rule: Rule,
 }
 
@@ -240,14 +243,14 @@ async fn judged(
     Ok((condition, (pace().len() as u64).saturating_sub(paid)))
 }
 
-async fn healthy(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
+async fn healthy(lab: &Lab) -> anyhow::Result<Came> {
     let (stage, orders) = open(lab, &[], json!({"delayMs": 50})).await?;
     let seen = pages(&stage, orders).await?;
     let (condition, unpaid) = judged(stage, &seen, pace().len(), DRAIN).await?;
     Ok((condition, Some(unpaid as f64)))
 }
 
-async fn never_reached(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
+async fn never_reached(lab: &Lab) -> anyhow::Result<Came> {
     let (stage, orders) = open(lab, &[], json!({})).await?;
     let (client, url) = (stage.client.clone(), stage.shop.clone());
     let left = move |order: Prepared, due| {
@@ -261,7 +264,7 @@ async fn never_reached(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
     Ok((condition, None))
 }
 
-async fn dead(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
+async fn dead(lab: &Lab) -> anyhow::Result<Came> {
     let (mut stage, orders) = open(lab, &[], json!({})).await?;
     let seen = pages(&stage, orders).await?;
     // What it has seen is asked before, so that its death alone is what is wrong.
@@ -275,7 +278,7 @@ async fn dead(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
     Ok((condition, None))
 }
 
-async fn order_too_many(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
+async fn order_too_many(lab: &Lab) -> anyhow::Result<Came> {
     let (stage, orders) = open(lab, &[], json!({})).await?;
     let body = json!({"items": [{"sku": "mug", "quantity": 1}]});
     let url = format!("{}/api/orders", stage.shop);
@@ -286,7 +289,7 @@ async fn order_too_many(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
     Ok((condition, None))
 }
 
-async fn not_drained(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
+async fn not_drained(lab: &Lab) -> anyhow::Result<Came> {
     let settings = [("JARI_CIRCUIT", "off"), ("JARI_RESEND", "off")];
     let silent = json!({"loss": {"when": "after"}, "operations": ["confirm", "get"], "webhooks": {"drop": 1.0}});
     let (stage, orders) = open(lab, &settings, silent).await?;
@@ -302,7 +305,7 @@ async fn not_drained(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
     Ok((condition, None))
 }
 
-async fn charged_twice(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
+async fn charged_twice(lab: &Lab) -> anyhow::Result<Came> {
     let again = json!({"allowDuplicateOrder": true, "webhooks": {"drop": 1.0}});
     let (stage, orders) = open(lab, &[], again).await?;
     let first = orders.first().context("no orders")?.request.clone();
@@ -324,7 +327,7 @@ async fn charge(stage: &Stage, body: &Value, key: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn late(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
+async fn late(lab: &Lab) -> anyhow::Result<Came> {
     let (stage, orders) = open(lab, &[], json!({})).await?;
     let busy = orders.into_iter().enumerate().map(|(index, order)| {
         if index == 10 {
@@ -338,7 +341,7 @@ async fn late(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
     Ok((condition, None))
 }
 
-async fn missing(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
+async fn missing(lab: &Lab) -> anyhow::Result<Came> {
     let (stage, mut orders) = open(lab, &[], json!({})).await?;
     orders.pop();
     let seen = pages(&stage, orders).await?;
@@ -346,7 +349,7 @@ async fn missing(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
     Ok((condition, None))
 }
 
-async fn cap_off(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
+async fn cap_off(lab: &Lab) -> anyhow::Result<Came> {
     let settings = [("JARI_PG_CAP", "off"), ("JARI_CIRCUIT", "off")];
     let stage = Stage::open(lab, &settings).await?;
     let pace = Pace::steady(50, 2);
@@ -360,7 +363,7 @@ async fn cap_off(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
     Ok((condition, Some(ended.ledger.peak_confirms() as f64)))
 }
 
-async fn deadline_off(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
+async fn deadline_off(lab: &Lab) -> anyhow::Result<Came> {
     let (stage, orders) = open(lab, &[("JARI_DEADLINE_CHECK", "off")], json!({})).await?;
     let mut refused = 0;
     for order in &orders {
@@ -372,7 +375,7 @@ async fn deadline_off(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
     Ok((condition, Some(orders.len() as f64 - f64::from(refused))))
 }
 
-async fn keys_swapped(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
+async fn keys_swapped(lab: &Lab) -> anyhow::Result<Came> {
     let (stage, mut orders) = open(lab, &[], json!({})).await?;
     for pair in orders.chunks_mut(2) {
         if let [one, other] = pair {
@@ -384,7 +387,7 @@ async fn keys_swapped(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
     Ok((condition, Some(unpaid as f64)))
 }
 
-async fn webhooks_lost(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
+async fn webhooks_lost(lab: &Lab) -> anyhow::Result<Came> {
     const SENT: u64 = 20;
     let (stage, orders) = open(lab, &[], json!({})).await?;
     let seen = pages(&stage, orders).await?;
@@ -408,7 +411,7 @@ async fn webhooks_lost(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
     ))
 }
 
-async fn behind_our_back(lab: &Lab) -> anyhow::Result<(Condition, Option<f64>)> {
+async fn behind_our_back(lab: &Lab) -> anyhow::Result<Came> {
     let settings = [("JARI_PG_CAP", "2"), ("JARI_CIRCUIT", "off")];
     let hidden = json!({"delayMs": 500, "webhooks": {"drop": 1.0}});
     let (stage, orders) = open(lab, &settings, hidden).await?;

@@ -11,6 +11,7 @@ use crate::harness::Lab;
 use crate::harness::regret;
 use crate::harness::site::{Engine, Site};
 use crate::harness::truth;
+use crate::harness::validity::{self, site_guard};
 use crate::pace::{Driven, Pace, drive, soon};
 use crate::plan::{Condition, Criterion, Findings, Mark, Plan};
 use crate::raw::confirm;
@@ -97,11 +98,10 @@ fn plan(lab: &Lab) -> Plan {
             &format!("many: the same with {count}, without webhooks; from the gateway's return on {RATE} new shoppers/s come for {seconds} s"),
             "known is when the gateway's word was recorded, by the rows",
         ]),
-        valid_only_if: lines(&[
+        valid_only_if: site_guard(&[
             "every confirm was answered 202, and every attempt was in doubt as the gateway came back",
             "the gateway booked every one of them, and was asked in vain before",
             "every new shopper arrived",
-            "all programs ended when asked to, and none of their processes and ports is left",
         ]),
         criteria,
     }
@@ -127,7 +127,8 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
 }
 
 /// The share that is known by the time since the gateway's return.
-fn draw(name: &str, known: &Latencies, findings: &mut Findings) {
+fn draw(name: &str, known: &Latencies, condition: &mut Condition, findings: &mut Findings) {
+    condition.figure("untilKnown", known.summary());
     let points = (1..=100).filter_map(|percent| {
         let percent = f64::from(percent);
         Some((known.percentile_ms(percent)? / 1_000.0, percent))
@@ -184,8 +185,7 @@ async fn measure(
     // Whoever came last may not be known yet.
     site.all_known(LIMIT).await?;
     let known = known_after(&site, back, count).await?;
-    condition.figure("untilKnown", known.summary());
-    draw(name, &known, findings);
+    draw(name, &known, &mut condition, findings);
     condition.figure(
         "drainSeconds",
         drained.map(|took| rounded(took.as_secs_f64())),
@@ -213,8 +213,7 @@ async fn measure(
             newcomers_fared(&pace, &seen, &mut condition, findings);
         }
     }
-    let (truth, tidy) = site.close().await?;
-    condition.check("nothing is left of the programs", tidy, tidy);
+    let truth = validity::end_site(site, &mut condition, &ledger).await?;
     if name == MANY {
         regret::note(seen.outcomes(), &ledger, &mut condition, findings);
     }

@@ -12,6 +12,7 @@ use crate::harness::Lab;
 use crate::harness::regret;
 use crate::harness::site::{Engine, Site};
 use crate::harness::truth;
+use crate::harness::validity::{self, site_guard};
 use crate::pace::{Driven, Pace, drive, soon};
 use crate::plan::{Condition, Criterion, Findings, Mark, Plan};
 use crate::shopper::{Prepared, Seen, shop};
@@ -106,11 +107,10 @@ fn plan(lab: &Lab) -> Plan {
             &format!("{RATE} shoppers/s for {} s over all living nodes, the gateway takes {DELAY_MS} ms: {} slots are wanted, {CAP} are there", course.end, f64::from(RATE) * DELAY_MS as f64 / 1_000.0),
             &format!("after {} s one node is killed; whoever comes later goes to the others", course.kill),
         ]),
-        valid_only_if: lines(&[
+        valid_only_if: site_guard(&[
             "every shopper arrived, and some were refused for the cap, before and after",
             "the gateway had nearly the whole cap in flight at some time",
             "the killed node had confirms in flight",
-            "all programs ended when asked to, and none of their processes and ports is left",
         ]),
         criteria,
     }
@@ -157,8 +157,7 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let near = u64::from(CAP) * 9 / 10;
     condition.check("the cap was used", peak >= near, peak);
     refusals(course, &pace, &seen, &died, &mut condition);
-    let (truth, tidy) = site.close().await?;
-    condition.check("nothing is left of the programs", tidy, tidy);
+    let truth = validity::end_site(site, &mut condition, &ledger).await?;
     truth.judge(CONDITION, &ledger, &mut condition, &mut findings);
     regret::note(seen.outcomes(), &ledger, &mut condition, &mut findings);
     tell(&died, peak, &seen, &mut findings);

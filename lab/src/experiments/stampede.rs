@@ -210,6 +210,9 @@ struct Ran {
     approved: f64,
 }
 
+/// A figure of a run, by its name.
+type Figure = (&'static str, fn(&Ran) -> f64);
+
 /// Runs one schedule several times; gives the arrivals of the last run.
 async fn repeat(lab: &Lab, retry: Retry, findings: &mut Findings) -> anyhow::Result<Line> {
     let mut condition = Condition::default();
@@ -219,7 +222,7 @@ async fn repeat(lab: &Lab, retry: Retry, findings: &mut Findings) -> anyhow::Res
         all.push(ran);
         drawn = Some(pictures::arrivals(retry.name(), &ledger, 100));
     }
-    let figures: [(&str, fn(&Ran) -> f64); 6] = [
+    let figures: [Figure; 6] = [
         ("requests", |ran| ran.requests),
         ("peak100", |ran| ran.peak100),
         ("sliding", |ran| ran.sliding),

@@ -17,6 +17,7 @@ use crate::harness::books::TRANSMISSION_PREFIX;
 use crate::harness::gateway::Ledger;
 use crate::harness::site::{Engine, Site};
 use crate::harness::truth::{self, Truth};
+use crate::harness::validity::{self, site_guard};
 use crate::plan::{Condition, Criterion, Findings, Plan};
 use crate::raw::confirm;
 use crate::shopper::Prepared;
@@ -99,10 +100,9 @@ fn plan(lab: &Lab) -> Plan {
             "the rest are forged: unknown orders, wrong amounts, another order's key, cancels that never were, payments of orders that nobody confirmed, garbage",
             &format!("the gateway takes {DELAY_MS} ms and loses {} % of its answers after the booking; its own webhooks are off", LOSS * 100.0),
         ]),
-        valid_only_if: lines(&[
+        valid_only_if: site_guard(&[
             "every webhook was sent, and as many orders confirmed as planned",
             "some were sent twice, payments were in doubt, and webhooks were applied, ignored and parked",
-            "all programs ended when asked to, and none of their processes and ports is left",
         ]),
         criteria,
     }
@@ -172,8 +172,7 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     condition.check("payments were in doubt", unknown > 0, unknown);
     let ledger = site.gateway.ledger().await?;
     condition.figure("inquiries", ledger.calls("get", "received"));
-    let (truth, tidy) = site.close().await?;
-    condition.check("nothing is left of the programs", tidy, tidy);
+    let truth = validity::end_site(site, &mut condition, &ledger).await?;
     changed(&truth, &orders, &untouched, &ledger, &mut findings);
     for state in ["applied", "ignored", "parked"] {
         let count = truth.webhooks.get(state).copied().unwrap_or(0);

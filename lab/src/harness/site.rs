@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::gateway::Gateway;
 use super::process::{Program, command};
 use super::truth::{Rows, Truth};
-use super::{Lab, START_LIMIT, scrape};
+use super::{Lab, START_LIMIT, is_free, now_ms, scrape};
 use crate::postgres_own::OwnServer;
 use crate::prometheus::Scrape;
 use crate::shopper::{Prepared, prepare};
@@ -70,6 +70,10 @@ pub(crate) struct Site {
     ports: Vec<u16>,
     /// All names that nodes ever had.
     names: BTreeSet<String>,
+    /// When it was opened, in Unix ms.
+    pub(crate) opened_ms: u64,
+    /// How many orders were made.
+    prepared: AtomicUsize,
     _folder: TempDir,
 }
 
@@ -149,6 +153,8 @@ impl Site {
             database,
             ports,
             names: BTreeSet::new(),
+            opened_ms: now_ms(),
+            prepared: AtomicUsize::new(0),
             _folder: folder,
         };
         for index in 0..nodes {
@@ -190,7 +196,13 @@ impl Site {
             .await
             .context("preparing orders")?;
         self.gateway.reset_ledger().await?;
+        self.prepared.fetch_add(count, Ordering::Relaxed);
         Ok(orders)
+    }
+
+    /// How many orders were made.
+    pub(crate) fn prepared(&self) -> usize {
+        self.prepared.load(Ordering::Relaxed)
     }
 
     /// The metrics of a node now.
@@ -239,8 +251,7 @@ impl Site {
             tidy &= program.stop().await?;
         }
         tidy &= self.fakepg.stop().await?;
-        let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-        tidy &= self.ports.into_iter().all(free);
+        tidy &= self.ports.into_iter().all(is_free);
         let truth = Rows::open(&self.database.url).await?.truth().await?;
         Ok((truth, tidy))
     }

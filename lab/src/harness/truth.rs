@@ -47,6 +47,8 @@ pub(crate) struct Truth {
     paid_effects: BTreeMap<i64, i64>,
     /// Webhooks by their state.
     pub(crate) webhooks: BTreeMap<String, u64>,
+    /// The first and the last moment of the evidence, in Unix ms.
+    pub(crate) evidence_at: Option<(u64, u64)>,
 }
 
 /// Of an order reserved or sold that is not in the attempts, or the other way round.
@@ -111,7 +113,12 @@ impl Rows {
         let webhooks: Vec<(String, i64)> = self
             .all("SELECT state, count(*) FROM webhooks GROUP BY state")
             .await?;
+        let span: Vec<(Option<i64>, Option<i64>)> =
+            self.all("SELECT min(at), max(at) FROM evidence").await?;
+        let evidence_at = span.first().and_then(|(first, last)| first.zip(*last));
         Ok(Truth {
+            evidence_at: evidence_at
+                .map(|(first, last)| (first.unsigned_abs(), last.unsigned_abs())),
             orders: orders.into_iter().collect(),
             attempts,
             interrupted: interrupted.into_iter().map(|(key,)| key).collect(),

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use super::books::Books;
 use super::gateway::Ledger;
+use super::site::Site;
+use super::truth::Truth;
 use super::{Closed, Stage, now_ms};
 use crate::pace::Driven;
 use crate::plan::Condition;
@@ -90,7 +92,7 @@ pub(crate) async fn end(
     let twice = ledger.charged_twice();
     condition.check("no order is charged twice", twice == 0, twice);
     condition.check("nothing is left of the programs", tidy, tidy);
-    times(condition, opened_ms, &ledger, &books);
+    times(condition, opened_ms, &ledger, books.evidence_at);
     condition.figure("ordersPaid", books.orders_in("paid"));
     condition.figure("attempts", &books.attempts);
     condition.figure("everUnknown", books.ever_unknown);
@@ -105,15 +107,60 @@ pub(crate) async fn end(
     })
 }
 
+/// The checks of [`end_site`], for the plan.
+pub(crate) const SITE_GUARD: [&str; 5] = [
+    "the gateway's ledger shows confirms and the gateway answers at the end",
+    "the database holds as many orders as were made",
+    "shop and gateway tell times within the run, in UTC",
+    "nothing is in doubt any more, and nobody was charged twice: both are criteria",
+    "all programs ended when asked to, and none of their processes and ports is left",
+];
+
+/// The guard of a site for a plan, and what a condition needs beyond it.
+pub(crate) fn site_guard(more: &[&str]) -> Vec<String> {
+    SITE_GUARD
+        .iter()
+        .chain(more)
+        .map(|line| (*line).to_owned())
+        .collect()
+}
+
+/// Closes a site and checks what always must hold; what must not be in its rows are criteria of their own.
+pub(crate) async fn end_site(
+    site: Site,
+    condition: &mut Condition,
+    ledger: &Ledger,
+) -> anyhow::Result<Truth> {
+    let alive = site.gateway.is_alive().await;
+    let (opened_ms, prepared) = (site.opened_ms, site.prepared());
+    let (truth, tidy) = site.close().await?;
+    let received = ledger.confirms("received");
+    condition.check("the gateway saw confirms", received > 0, received);
+    condition.check("the gateway is alive at the end", alive, alive);
+    let held = truth.orders.len();
+    let seen = format!("{held} of {prepared}");
+    condition.check(
+        "the database holds every order made",
+        held == prepared,
+        seen,
+    );
+    times(condition, opened_ms, ledger, truth.evidence_at);
+    condition.check("nothing is left of the programs", tidy, tidy);
+    condition.figure("pgCalls", received);
+    Ok(truth)
+}
+
 /// Checks that what shop and gateway say of time lies within the run: a time zone's shift would be hours.
-fn times(condition: &mut Condition, opened_ms: u64, ledger: &Ledger, books: &Books) {
+fn times(
+    condition: &mut Condition,
+    opened_ms: u64,
+    ledger: &Ledger,
+    evidence_at: Option<(u64, u64)>,
+) {
     let run = opened_ms.saturating_sub(CLOCK_MS)..=now_ms().saturating_add(CLOCK_MS);
     let bins = ledger.arrivals();
     let gateway = bins.first().zip(bins.last());
-    let told = [
-        gateway.map(|(first, last)| (first.0, last.0)),
-        books.evidence_at,
-    ];
+    let told = [gateway.map(|(first, last)| (first.0, last.0)), evidence_at];
     let within = |(first, last): &(u64, u64)| run.contains(first) && run.contains(last);
     let seen = format!("{told:?} within {run:?}");
     condition.check(
@@ -175,11 +222,8 @@ mod tests {
             let mut condition = Condition::default();
             let at = now_ms() - shift;
             let bins = serde_json::json!({"arrivals": [{"atMs": at, "count": 1}]});
-            let books = Books {
-                evidence_at: Some((now_ms(), now_ms())),
-                ..Books::default()
-            };
-            times(&mut condition, now_ms(), &Ledger::from(bins), &books);
+            let evidence_at = Some((now_ms(), now_ms()));
+            times(&mut condition, now_ms(), &Ledger::from(bins), evidence_at);
             condition.is_valid()
         };
         assert!(valid(0));
