@@ -210,7 +210,7 @@ impl Lanes {
     }
 
     /// Whether the lane of polls was more than half full at some moment since this was last asked.
-    pub(crate) fn polls_are_crowded(&self) -> bool {
+    pub fn polls_are_crowded(&self) -> bool {
         let lane = self.lane(Class::Poll);
         let peak = lane
             .peak

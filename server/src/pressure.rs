@@ -61,6 +61,12 @@ impl Pressure {
         Millis::new(step.get().saturating_mul(100 + stretch) / 100).min(longest)
     }
 
+    /// As a simulated processor is felt.
+    #[cfg(feature = "simulation")]
+    pub fn felt(&self, lag: Millis, polls_crowded: bool) {
+        self.judge(lag, polls_crowded);
+    }
+
     /// Takes one second's figures: the least delay, and whether the lane of polls was more than half full.
     fn judge(&self, lag: Millis, polls_crowded: bool) {
         self.lag.store(lag.get(), Ordering::Relaxed);

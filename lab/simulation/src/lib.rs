@@ -16,6 +16,7 @@ mod network;
 mod nodes;
 mod plan;
 mod run;
+pub mod scene;
 mod shopper;
 mod store;
 mod tab;

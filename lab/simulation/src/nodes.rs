@@ -15,6 +15,7 @@ use server::app::{App, Line, Working};
 use server::changes::OrderCache;
 use server::clock::{Clock, EpochMs};
 use server::config::{Config, Environment, Settings, Switch};
+use server::gateway::Gateway;
 use server::http::guard::RateLimits;
 use server::lanes::Lanes;
 use server::pressure::Pressure;
@@ -31,7 +32,7 @@ use crate::store::NodeStore;
 use crate::world::{START, World, lock};
 
 /// The most nodes of a run.
-const MOST: usize = 3;
+const MOST: usize = 8;
 
 thread_local! {
     /// How far the nodes' wall clocks are off, ms. Clocks outlive everything, so each thread has its own for ever.
@@ -162,6 +163,9 @@ impl Life {
         }
         self.world.note("node", format_args!("{} dies", self.node));
         let (world, node) = (Arc::clone(&self.world), self.node);
+        if world.stage.is_some() {
+            return;
+        }
         tokio::spawn(async move {
             world.pause(100, 8_000).await;
             start(&world, node).await;
@@ -283,16 +287,26 @@ fn app(world: &Arc<World>, life: &Life) -> anyhow::Result<Arc<App>> {
         mail_dir: None,
         ..config()?
     };
+    let config = match &world.stage {
+        Some(stage) => stage.configured(config),
+        None => config,
+    };
     let skews = lock(&world.nodes).skews;
     let shared = STARTS.with(|starts| &starts[life.node]);
     let clock = Clock::simulated(EpochMs(START).plus(world.now()), &skews[life.node], shared);
     let store: Arc<dyn Store> = Arc::new(NodeStore::new(Arc::clone(world), life.clone()));
-    let gateway = Arc::new(Port::new(Arc::clone(world), life.clone()));
+    let gateway: Arc<dyn Gateway> = match &world.stage {
+        Some(stage) => stage.gateway(life.clone()),
+        None => Arc::new(Port::new(Arc::clone(world), life.clone())),
+    };
     let line = Arc::new(Line::new(gateway, config.times, &config, clock));
     Ok(Arc::new(App {
         lines: vec![line],
         working: Working::default(),
-        lanes: Lanes::new(false, config.times.cap),
+        lanes: Lanes::new(
+            world.stage.is_some() && config.lanes == Switch::On,
+            config.times.cap,
+        ),
         pressure: Pressure::default(),
         rate_limits: RateLimits::default(),
         strangers: Strangers::new(&config),

@@ -28,6 +28,8 @@ pub(crate) struct Plan {
     pub(crate) late: LateSuccess,
     /// Pieces of the scarce product.
     pub(crate) scarce: u32,
+    /// The longest wait before and after a commit, ms.
+    pub(crate) commit_pause: u64,
     rates: Vec<f64>,
 }
 
@@ -61,6 +63,7 @@ impl Plan {
                 LateSuccess::Cancel
             },
             scarce: rng.random_range(1..=6),
+            commit_pause: 3,
             rates,
         }
     }
@@ -90,6 +93,17 @@ impl Plan {
         Self {
             nodes: 1,
             scarce: 1,
+            commit_pause: 0,
+            ..self
+        }
+    }
+
+    /// A plan with these times, for so many nodes.
+    pub(crate) fn with(self, times: Times, nodes: usize) -> Self {
+        Self {
+            times,
+            nodes,
+            order_ttl: Millis::from_secs(86_400),
             ..self
         }
     }

@@ -22,6 +22,7 @@ use server::store::{
 use crate::bug::Bug;
 use crate::fault::Fault;
 use crate::nodes::Life;
+use crate::scene::Stage;
 use crate::tables::Tables;
 use crate::world::{START, World, lock};
 
@@ -43,6 +44,10 @@ fn failed(doing: &'static str) -> StoreError {
 impl NodeStore {
     pub(crate) const fn new(world: Arc<World>, life: Life) -> Self {
         Self { world, life }
+    }
+
+    fn stage(&self) -> Option<&Stage> {
+        self.world.stage.as_ref()
     }
 
     /// The way to the database: a connection, or its lack.
@@ -94,8 +99,12 @@ impl NodeStore {
     ) -> Answer<T> {
         self.reach().await?;
         let world = &self.world;
+        if let Some(stage) = &world.stage {
+            let wait = world.plan.times.database_wait;
+            stage.commit(wait).await.ok_or(StoreError::Busy)?;
+        }
         self.life.may_die(Fault::CrashBeforeCommit).await;
-        world.pause(0, 3).await;
+        world.pause(0, world.plan.commit_pause).await;
         if world.strikes(Fault::FailedBeforeCommit) {
             self.life.hold().await;
             return Err(failed(doing));
@@ -104,11 +113,12 @@ impl NodeStore {
             let mut tables = lock(&world.tables);
             tables.now = self.clock();
             let done = change(&mut tables);
+            tables.commit();
             world.check_stock(&tables);
             done
         };
         self.life.may_die(Fault::CrashAfterCommit).await;
-        world.pause(0, 3).await;
+        world.pause(0, world.plan.commit_pause).await;
         self.life.hold().await;
         if world.strikes(Fault::FailedAfterCommit) {
             return Err(failed(doing));
@@ -264,11 +274,13 @@ impl Store for NodeStore {
         now: EpochMs,
         most: u32,
     ) -> Answer<Vec<AttemptRecord>> {
+        let now = self.stage().map_or(now, |stage| stage.last_look(now));
         self.read(|tables| tables.due(gateway, now, most)).await
     }
 
     async fn next_due(&self, gateway: &GatewayName) -> Answer<Option<EpochMs>> {
-        self.read(|tables| tables.next_due(gateway)).await
+        let due = self.read(|tables| tables.next_due(gateway)).await?;
+        Ok(due.map(|at| self.stage().map_or(at, |stage| stage.next_look(at))))
     }
 
     async fn gateways_waiting(&self) -> Answer<Vec<GatewayName>> {
@@ -276,6 +288,9 @@ impl Store for NodeStore {
     }
 
     async fn oldest_waiting(&self, gateway: &GatewayName) -> Answer<Option<AttemptRecord>> {
+        if self.stage().is_some_and(Stage::looks_by_the_clock) {
+            return Ok(None);
+        }
         self.read(|tables| tables.oldest_waiting(gateway)).await
     }
 

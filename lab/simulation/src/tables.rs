@@ -2,10 +2,10 @@
 //! either answers without a change or changes everything at once.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use payment::attempt::{Attempt, AttemptStatus, Event, LateSuccess};
-use payment::id::{GatewayName, OrderId, PaymentKey};
+use payment::id::{GatewayName, GatewayOrderId, OrderId, PaymentKey};
 use payment::money::Won;
 use payment::order::OrderStatus;
 use server::clock::EpochMs;
@@ -83,6 +83,23 @@ pub(crate) struct Tables {
     beside: BTreeMap<AttemptId, Beside>,
     leases: BTreeMap<String, EpochMs>,
     slots: BTreeMap<(String, GatewayName), u32>,
+    index: Index,
+}
+
+/// What makes look-ups quick among thousands of rows, as the databases' indexes do.
+#[derive(Debug, Default)]
+struct Index {
+    /// The first attempt of each gateway order id.
+    of_gateway_order: HashMap<GatewayOrderId, usize>,
+    /// The newest evidence of each attempt.
+    last_told: HashMap<AttemptId, usize>,
+    /// The keys of the outbox, and how many effects of a kind each attempt has.
+    effects: HashSet<String>,
+    effects_of: HashMap<(AttemptId, &'static str), usize>,
+    /// The attempts that have a next look.
+    looks: BTreeSet<usize>,
+    /// The attempts that the transaction at hand may have changed.
+    touched: Vec<usize>,
 }
 
 impl Tables {
@@ -137,13 +154,39 @@ impl Tables {
     }
 
     fn attempt_mut(&mut self, id: AttemptId) -> Option<&mut AttemptRecord> {
+        self.index.touched.push(row(id));
         self.attempts.get_mut(row(id))
+    }
+
+    /// Brings the index of looks up to date, at the end of a transaction.
+    pub(crate) fn commit(&mut self) {
+        for row in std::mem::take(&mut self.index.touched) {
+            let looks = self
+                .attempts
+                .get(row)
+                .is_some_and(|record| record.ask_at.is_some());
+            if looks {
+                self.index.looks.insert(row);
+            } else {
+                self.index.looks.remove(&row);
+            }
+        }
+    }
+
+    /// The attempts that have a next look.
+    fn looked_at(&self) -> impl Iterator<Item = &AttemptRecord> {
+        self.index.looks.iter().map(|row| &self.attempts[*row])
     }
 
     pub(crate) fn insert_attempt(&mut self, record: AttemptRecord) -> AttemptId {
         let index = self.attempts.len();
         let id = AttemptId(i64::try_from(index).unwrap_or(i64::MAX) + 1);
         let order = record.order_id.clone();
+        let known = &mut self.index.of_gateway_order;
+        known
+            .entry(record.gateway_order_id.clone())
+            .or_insert(index);
+        self.index.touched.push(index);
         self.attempts.push(AttemptRecord { id, ..record });
         if let Some(order) = self.orders.get_mut(&order) {
             order.attempts.push(index);

@@ -16,6 +16,7 @@ use crate::fault::{Counts, Fault};
 use crate::ledger::Ledger;
 use crate::nodes::Nodes;
 use crate::plan::Plan;
+use crate::scene::Stage;
 use crate::tables::Tables;
 use crate::watch::Watch;
 
@@ -26,6 +27,8 @@ pub(crate) const START: i64 = 1_800_000_000_000;
 pub(crate) struct World {
     pub(crate) plan: Plan,
     pub(crate) bug: Option<Bug>,
+    /// What is measured in place of hunting faults; then nothing is checked, and nothing written down.
+    pub(crate) stage: Option<Stage>,
     start: Instant,
     calm: AtomicBool,
     chance: Mutex<ChaCha8Rng>,
@@ -56,7 +59,7 @@ impl World {
         let plan = without
             .iter()
             .fold(Plan::draw(&mut rng), |plan, fault| plan.without(*fault));
-        Self::of(plan.of_seed(seed), rng, bug, trace)
+        Self::of(plan.of_seed(seed), rng, bug, trace, None)
     }
 
     /// A world of one node in which nothing goes wrong, with a single piece of what is scarce.
@@ -66,12 +69,31 @@ impl World {
         let plan = Fault::ALL
             .iter()
             .fold(drawn, |plan, fault| plan.without(*fault));
-        Self::of(plan.of_one_node(), rng, None, false)
+        Self::of(plan.of_one_node(), rng, None, false, None)
     }
 
-    fn of(plan: Plan, rng: ChaCha8Rng, bug: Option<Bug>, trace: bool) -> Arc<Self> {
+    /// A world without faults for a scene.
+    pub(crate) fn for_scene(seed: u64, plan: impl FnOnce(Plan) -> Plan, stage: Stage) -> Arc<Self> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let drawn = Plan::draw(&mut rng);
+        let quiet = Fault::ALL
+            .iter()
+            .fold(drawn, |plan, fault| plan.without(*fault));
+        let world = Self::of(plan(quiet.of_one_node()), rng, None, false, Some(stage));
+        world.calm.store(true, Ordering::Relaxed);
+        world
+    }
+
+    fn of(
+        plan: Plan,
+        rng: ChaCha8Rng,
+        bug: Option<Bug>,
+        trace: bool,
+        stage: Option<Stage>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             bug,
+            stage,
             start: Instant::now(),
             calm: AtomicBool::new(false),
             chance: Mutex::new(rng),
@@ -139,6 +161,9 @@ impl World {
 
     /// Adds to the timeline.
     pub(crate) fn note(&self, who: &str, what: fmt::Arguments<'_>) {
+        if self.stage.is_some() {
+            return;
+        }
         let at = self.now().get();
         let mut timeline = lock(&self.timeline);
         let timeline = &mut *timeline;

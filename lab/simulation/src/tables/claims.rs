@@ -95,12 +95,9 @@ impl Tables {
 
     /// The order of a gateway order id, if it is the claimer's.
     pub(crate) fn find_order(&self, claim: &Claim) -> Option<OrderRecord> {
-        let under_id = self
-            .attempts
-            .iter()
-            .find(|record| record.gateway_order_id == claim.gateway_order_id);
+        let under_id = self.index.of_gateway_order.get(&claim.gateway_order_id);
         let id = match under_id {
-            Some(record) => record.order_id.clone(),
+            Some(row) => self.attempts[*row].order_id.clone(),
             None => OrderId::parse(claim.gateway_order_id.as_str()).ok()?,
         };
         self.order(&id).filter(|order| order.owner == claim.owner)

@@ -52,17 +52,19 @@ impl Tables {
         for (kind, payload) in effects_of(before, &after.attempt, step, order.status()) {
             let mut key = format!("{}:{}", kind.as_str(), after.id.0);
             if payload.is_empty() {
-                let same = |row: &&Queued| row.attempt == after.id && row.kind == kind;
-                let times = self.outbox.iter().filter(same).count();
+                let times = self.index.effects_of.get(&(after.id, kind.as_str()));
+                let times = times.copied().unwrap_or(0);
                 if times > 0 {
                     key = format!("{key}:{}", times + 1);
                 }
             } else {
                 key = format!("{key}:{payload}");
             }
-            if self.outbox.iter().any(|row| row.key == key) {
+            if !self.index.effects.insert(key.clone()) {
                 continue;
             }
+            let of = self.index.effects_of.entry((after.id, kind.as_str()));
+            *of.or_default() += 1;
             self.outbox.push(Queued {
                 key,
                 kind,

@@ -18,7 +18,6 @@ use super::Tables;
 #[derive(Debug, Clone)]
 pub(super) struct Told {
     order: OrderId,
-    attempt: AttemptId,
     row: EvidenceRow,
 }
 
@@ -30,7 +29,6 @@ impl Tables {
         };
         let entry = Told {
             order: record.order_id.clone(),
-            attempt: id,
             row: EvidenceRow {
                 at: evidence.at,
                 source: evidence.source.to_owned(),
@@ -39,12 +37,14 @@ impl Tables {
                 told: evidence.told.clone(),
             },
         };
-        let mut earlier = self.evidence.iter().rev();
+        let last = self.index.last_told.get(&id);
+        let last = last.map(|row| &self.evidence[*row]);
         let same = |last: &Told| {
             (&last.row.event, &last.row.status, &last.row.told)
                 == (&entry.row.event, &entry.row.status, &entry.row.told)
         };
-        if !earlier.find(|told| told.attempt == id).is_some_and(same) {
+        if !last.is_some_and(same) {
+            self.index.last_told.insert(id, self.evidence.len());
             self.evidence.push(entry);
         }
     }

@@ -30,25 +30,21 @@ impl Tables {
             let due = record.ask_at.is_some_and(|at| at <= now || at > farthest);
             due && record.gateway == *gateway
         };
-        let mut due: Vec<_> = self.attempts.iter().filter(is_due).cloned().collect();
+        let mut due: Vec<_> = self.looked_at().filter(is_due).collect();
         due.sort_by_key(|record| record.ask_at);
         due.truncate(most as usize);
-        due
+        due.into_iter().cloned().collect()
     }
 
     /// The gateways of which attempts wait for a look.
     pub(crate) fn gateways_waiting(&self) -> Vec<GatewayName> {
-        let waiting = self
-            .attempts
-            .iter()
-            .filter(|record| record.ask_at.is_some());
+        let waiting = self.looked_at();
         let gateways: BTreeSet<_> = waiting.map(|record| record.gateway.clone()).collect();
         gateways.into_iter().collect()
     }
 
     pub(crate) fn next_due(&self, gateway: &GatewayName) -> Option<EpochMs> {
-        self.attempts
-            .iter()
+        self.looked_at()
             .filter(|record| record.gateway == *gateway)
             .filter_map(|record| record.ask_at)
             .min()
@@ -60,7 +56,7 @@ impl Tables {
                 && record.ask_at.is_some()
                 && is_waiting(record.attempt.status)
         };
-        let oldest = self.attempts.iter().filter(waits);
+        let oldest = self.looked_at().filter(waits);
         oldest
             .min_by_key(|record| (record.unknown_since, record.id))
             .cloned()
@@ -86,11 +82,12 @@ impl Tables {
 
     pub(crate) fn rearm(&mut self, now: EpochMs) -> u64 {
         let mut armed = 0;
-        for record in &mut self.attempts {
+        for (row, record) in self.attempts.iter_mut().enumerate() {
             let status = record.attempt.status;
             let waits = is_waiting(status) || status == AttemptStatus::AwaitingDeposit;
             if waits && record.ask_at.is_none() && record.payment_key.is_some() {
                 record.ask_at = Some(now);
+                self.index.touched.push(row);
                 armed += 1;
             }
         }
