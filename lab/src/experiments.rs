@@ -88,9 +88,11 @@ pub(crate) async fn run(
     };
     // The promise is on disk before anything is measured.
     report.write(out)?;
-    let findings = (experiment.run)(lab)
+    let began = std::time::Instant::now();
+    let mut findings = (experiment.run)(lab)
         .await
         .with_context(|| format!("running {}", experiment.name))?;
+    findings.took_seconds = Some(crate::stats::rounded(began.elapsed().as_secs_f64()));
     report.findings = Some(&findings);
     report.write(out)?;
     Ok((report.markdown(), is_success(&report.judged(), &findings)))

@@ -22,6 +22,7 @@ mod selftest;
 mod shopper;
 mod stats;
 mod verdict;
+mod virtual_time;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -63,12 +64,21 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct Run {
-    /// Which, by the names of `lab list`
+    /// Which, by the names of `lab list`; `all` is every one. What can be asked both ways is asked both ways
     #[arg(required = true)]
     names: Vec<String>,
     /// Shortened: shows that an experiment works, not what it is to show
     #[arg(long)]
     quick: bool,
+    /// Only in virtual time: seconds in place of minutes, the logic without the programs
+    #[arg(long = "virtual", conflicts_with = "real")]
+    virtual_time: bool,
+    /// Only the real programs
+    #[arg(long)]
+    real: bool,
+    /// The long set in virtual time: thirty runs of each condition
+    #[arg(long)]
+    full: bool,
     /// How many shoppers wait in the experiment `waiting` [default: 10000, quick: 500]
     #[arg(long)]
     shoppers: Option<u32>,
@@ -144,9 +154,72 @@ fn list() -> String {
         quick: false,
         shoppers: None,
     };
-    let line =
-        |one: &experiments::Experiment| format!("{:<14} {}\n", one.name, (one.plan)(&lab).question);
-    experiments::ALL.iter().map(line).collect()
+    let mut names: Vec<&str> = experiments::ALL.iter().map(|one| one.name).collect();
+    names.extend(
+        virtual_time::all()
+            .map(|one| one.name)
+            .filter(|name| experiments::find(name).is_err()),
+    );
+    let line = |name: &&str| {
+        let real = experiments::find(name).ok();
+        let played = virtual_time::all().find(|one| one.name == *name);
+        let question = real.map(|one| (one.plan)(&lab).question);
+        let question = question
+            .or_else(|| played.map(|one| (one.plan)(virtual_time::Size { full: true }).question));
+        let ways = match (real, played) {
+            (Some(_), Some(_)) => "real, virtual",
+            (Some(_), None) => "real",
+            (None, _) => "virtual",
+        };
+        format!("{name:<20} {ways:<14} {}\n", question.unwrap_or_default())
+    };
+    names.iter().map(line).collect()
+}
+
+/// The experiments that are asked for: with the real programs, and in virtual time.
+type Chosen = (
+    Vec<&'static experiments::Experiment>,
+    Vec<&'static virtual_time::Virtual>,
+);
+
+fn chosen(options: &Run) -> anyhow::Result<Chosen> {
+    let (mut real, mut played) = (Vec::new(), Vec::new());
+    for name in &options.names {
+        let all = name == "all";
+        let found = (
+            experiments::ALL
+                .iter()
+                .filter(|one| all || one.name == name),
+            virtual_time::all().filter(|one| all || one.name == name),
+        );
+        let before = real.len() + played.len();
+        if !options.virtual_time {
+            real.extend(found.0);
+        }
+        if !options.real {
+            played.extend(found.1);
+        }
+        if real.len() + played.len() == before {
+            bail!("there is no such experiment as {name}, or not this way; `lab list` names them");
+        }
+    }
+    Ok((real, played))
+}
+
+/// Plays the chosen ones in virtual time; whether everything was as expected.
+#[expect(clippy::print_stdout, reason = "the report is what the program is for")]
+fn play(
+    played: &[&virtual_time::Virtual],
+    size: virtual_time::Size,
+    out: &std::path::Path,
+) -> anyhow::Result<bool> {
+    let mut all_well = true;
+    for experiment in played {
+        let (report, well) = virtual_time::run(experiment, size, out)?;
+        println!("{report}");
+        all_well &= well;
+    }
+    Ok(all_well)
 }
 
 #[expect(
@@ -155,16 +228,16 @@ fn list() -> String {
     reason = "the report is what the program is for"
 )]
 async fn run(options: Run) -> anyhow::Result<ExitCode> {
+    let (chosen, played) = chosen(&options)?;
+    let size = virtual_time::Size { full: options.full };
+    let out = options.out.clone();
+    // Each run has a runtime of its own, and those cannot be nested.
+    let mut all_well = tokio::task::spawn_blocking(move || play(&played, size, &out)).await??;
     let lab = Lab {
         bin_dir: options.bin_dir.map_or_else(own_folder, Ok)?,
         quick: options.quick,
         shoppers: options.shoppers,
     };
-    let names = options.names.iter();
-    let chosen: Vec<_> = names
-        .map(|name| experiments::find(name))
-        .collect::<Result<_, _>>()?;
-    let mut all_well = true;
     for experiment in chosen {
         let ran = tokio::select! {
             ran = experiments::run(experiment, &lab, &options.out) => ran,

@@ -208,6 +208,8 @@ pub(crate) struct Findings {
     pub(crate) answer: Option<String>,
     /// What shoppers were shown against the gateway's truth, over all conditions.
     pub(crate) regret: Option<Regret>,
+    /// How long the run took, in real seconds.
+    pub(crate) took_seconds: Option<f64>,
 }
 
 impl Findings {

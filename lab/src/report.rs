@@ -52,6 +52,7 @@ impl Report<'_> {
             "plots": self.findings.map(|findings| &findings.plots),
             "answer": self.findings.and_then(|findings| findings.answer.as_deref()),
             "regret": self.findings.and_then(|findings| findings.regret),
+            "tookSeconds": self.findings.and_then(|findings| findings.took_seconds),
         })
     }
 

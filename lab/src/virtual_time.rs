@@ -34,7 +34,9 @@ use anyhow::Context as _;
 
 use crate::plan::{Findings, Plan, is_success};
 use crate::report::Report;
-pub(crate) use measure::{Case, Figures, Size, Table, line, measure, note, on_all_cores, percentile, spread};
+pub(crate) use measure::{
+    Case, Figures, Size, Table, erlang_loss, line, measure, note, on_all_cores, percentile, spread,
+};
 
 /// One experiment in virtual time.
 pub(crate) struct Virtual {
@@ -68,12 +70,22 @@ pub(crate) fn run(experiment: &Virtual, size: Size, out: &Path) -> anyhow::Resul
     let took = began.elapsed().as_secs_f64();
     findings.took_seconds = Some(crate::stats::rounded(took));
     report.findings = Some(&findings);
-    report.write(out).with_context(|| format!("writing {name}"))?;
+    report
+        .write(out)
+        .with_context(|| format!("writing {name}"))?;
     let text = format!("{}\ntook {took:.1} s\n", report.markdown());
     Ok((text, is_success(&report.judged(), &findings)))
 }
 
-/// The criteria that every plan of pages has: what they were told was true.
+/// A plan's line about its runs.
+pub(crate) fn spaced(size: Size) -> String {
+    format!(
+        "virtual time, {} runs of each condition from seeds of their own; medians are judged",
+        size.seeds()
+    )
+}
+
+/// When a run in virtual time proves nothing.
 pub(crate) fn valid_only_if() -> Vec<String> {
     [
         "every run saw traffic at the gateway and came to its end: nothing open, every page done",
@@ -112,19 +124,37 @@ mod tests {
     fn the_same_seed_comes_to_the_same_figures_and_another_does_not() {
         let scene = |seed| Scene {
             seed,
-            load: Load { rate: 20, seconds: 4, ..Load::default() },
+            load: Load {
+                rate: 20,
+                seconds: 4,
+                ..Load::default()
+            },
             pg: Pg {
                 delay: Delay::log_normal(2_000.0, 1.0),
                 loss: Some((0.2, simulation::scene::When::After)),
                 ..Pg::default()
             },
-            shoppers: Shoppers { departed: 0.1, pays_again: 1, ..Shoppers::default() },
+            shoppers: Shoppers {
+                departed: 0.1,
+                pays_again: 1,
+                ..Shoppers::default()
+            },
             ..Scene::default()
         };
         let figures = |seed| {
             let ran = play(&scene(seed));
-            let took: Vec<_> = ran.seen.iter().map(|seen| (seen.took, seen.doubt)).collect();
-            (took, ran.books.arrivals, ran.books.inquired, ran.slots, ran.counters)
+            let took: Vec<_> = ran
+                .seen
+                .iter()
+                .map(|seen| (seen.took, seen.doubt))
+                .collect();
+            (
+                took,
+                ran.books.arrivals,
+                ran.books.inquired,
+                ran.slots,
+                ran.counters,
+            )
         };
         assert_eq!(figures(7), figures(7));
         assert_ne!(figures(7), figures(8));

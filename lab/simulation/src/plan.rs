@@ -104,6 +104,7 @@ impl Plan {
             times,
             nodes,
             order_ttl: Millis::from_secs(86_400),
+            late: LateSuccess::Cancel,
             ..self
         }
     }

@@ -24,7 +24,10 @@
 //! [`Bank`].
 
 mod bank;
+mod beside;
 mod counters;
+mod draw;
+mod finish;
 mod front;
 mod play;
 mod port;

@@ -112,7 +112,13 @@ impl Table {
     }
 
     /// Notes the median of a figure as the value of a criterion, with its spread.
-    pub(crate) fn judge(&self, findings: &mut Findings, id: &str, case: &str, figure: &'static str) {
+    pub(crate) fn judge(
+        &self,
+        findings: &mut Findings,
+        id: &str,
+        case: &str,
+        figure: &'static str,
+    ) {
         note(findings, id, self.of(case, figure));
     }
 }
@@ -170,7 +176,9 @@ pub(crate) fn on_all_cores<T: Send>(count: usize, work: impl Fn(usize) -> T + Sy
             });
         }
     });
-    let results = results.into_inner().expect("no worker panics with the lock");
+    let results = results
+        .into_inner()
+        .expect("no worker panics with the lock");
     results.into_iter().flatten().collect()
 }
 
@@ -244,10 +252,16 @@ fn faults(case: &Case, ran: &Ran) -> Vec<String> {
             faults.push(what);
         }
     };
-    unless(ran.books.received > 0, "the gateway saw no traffic".to_owned());
+    unless(
+        ran.books.received > 0,
+        "the gateway saw no traffic".to_owned(),
+    );
     unless(!ran.seen.is_empty(), "nobody came".to_owned());
     let open = ran.ends.open;
-    unless(ran.drained || case.stays_open, format!("{open} attempts stayed open"));
+    unless(
+        ran.drained || case.stays_open,
+        format!("{open} attempts stayed open"),
+    );
     let one_node = case.scene.server.nodes <= 1;
     if let Some(cap) = case.scene.server.times.cap.filter(|_| one_node) {
         let peak = ran.slots_peak;
@@ -258,10 +272,16 @@ fn faults(case: &Case, ran: &Ran) -> Vec<String> {
     let false_words = told.false_failures + told.false_successes;
     unless(!pages || false_words == 0, format!("{told:?}"));
     let twice = ran.count(|seen| seen.charged_ever > 1);
-    unless(twice == 0 || case.charges_twice, format!("{twice} orders were charged twice"));
+    unless(
+        twice == 0 || case.charges_twice,
+        format!("{twice} orders were charged twice"),
+    );
     let paid = ran.count(|seen| seen.stage == Stage::Paid);
     let sold = ran.sold();
-    unless(paid <= sold, format!("{paid} pages say paid, {sold} orders are"));
+    unless(
+        paid <= sold,
+        format!("{paid} pages say paid, {sold} orders are"),
+    );
     faults
 }
 
@@ -287,6 +307,14 @@ pub(crate) fn line(name: &str, mark: Mark, points: Vec<(f64, f64)>) -> Line {
     }
 }
 
+/// Erlang's loss formula: the share, 0 to 1, of Poisson arrivals that find all of `slots` taken, at this demand (rate × mean
+/// hold), whatever the distribution of the hold.
+pub(crate) fn erlang_loss(slots: u32, demand: f64) -> f64 {
+    (1..=slots).fold(1.0, |loss, slot| {
+        demand * loss / (f64::from(slot) + demand * loss)
+    })
+}
+
 /// The nearest-rank percentile of values, `None` of nothing.
 pub(crate) fn percentile(values: impl IntoIterator<Item = f64>, percent: f64) -> Option<f64> {
     let mut sorted: Vec<f64> = values.into_iter().collect();
@@ -302,15 +330,29 @@ mod tests {
     #[test]
     fn a_spread_tells_least_middle_and_most() {
         let found = spread(&[3.0, 1.0, 2.0, 10.0]).unwrap();
-        assert_eq!((found.runs, found.least, found.median, found.most), (4, 1.0, 2.5, 10.0));
+        assert_eq!(
+            (found.runs, found.least, found.median, found.most),
+            (4, 1.0, 2.5, 10.0)
+        );
         assert!((found.deviation - 4.082).abs() < 0.001);
         assert!(spread(&[]).is_none() && spread(&[1.0, f64::NAN]).is_none());
     }
 
     #[test]
     fn pieces_of_work_keep_their_order_on_any_number_of_cores() {
-        assert_eq!(on_all_cores(50, |index| index * 2), (0..50).map(|n| n * 2).collect::<Vec<_>>());
+        assert_eq!(
+            on_all_cores(50, |index| index * 2),
+            (0..50).map(|n| n * 2).collect::<Vec<_>>()
+        );
         assert!(on_all_cores(0, |index| index).is_empty());
+    }
+
+    #[test]
+    fn erlangs_formula_gives_its_table() {
+        assert!((erlang_loss(1, 1.0) - 0.5).abs() < 1e-9);
+        // Table values for ten and twenty lines.
+        assert!((erlang_loss(10, 10.0) - 0.2146).abs() < 1e-3);
+        assert!((erlang_loss(20, 15.0) - 0.0456).abs() < 1e-3);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The production port to gateways over a scene's gateway, as one node holds it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -33,10 +34,38 @@ pub(super) struct ScenePort {
     name: GatewayName,
     capabilities: Capabilities,
     pg_timeout: Millis,
+    in_flight: Arc<InFlight>,
+}
+
+/// Confirms in flight of all nodes, counted apart from their slots, so that those cannot vouch for themselves.
+#[derive(Debug, Default)]
+pub(super) struct InFlight {
+    now: AtomicU32,
+    most: AtomicU32,
+}
+
+impl InFlight {
+    pub(super) fn most(&self) -> u32 {
+        self.most.load(Ordering::Relaxed)
+    }
+
+    fn begin(&self) {
+        let now = self.now.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most.fetch_max(now, Ordering::Relaxed);
+    }
+
+    fn end(&self) {
+        self.now.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl ScenePort {
-    pub(super) fn new(bank: Arc<Bank>, life: Life, pg_timeout: Millis) -> Self {
+    pub(super) fn new(
+        bank: Arc<Bank>,
+        life: Life,
+        pg_timeout: Millis,
+        in_flight: Arc<InFlight>,
+    ) -> Self {
         let pg = bank.pg();
         let capabilities = Capabilities {
             // What the server believes: a gateway that breaks this promise is an experiment of its own.
@@ -55,6 +84,7 @@ impl ScenePort {
             name: name(),
             capabilities,
             pg_timeout,
+            in_flight,
         }
     }
 }
@@ -124,7 +154,9 @@ impl Gateway for ScenePort {
             amount: plain(call.amount),
             idem: call.idempotency_key.as_str().to_owned(),
         };
+        self.in_flight.begin();
         let replied = timeout(self.pg_timeout.to_duration(), self.bank.confirm(wire)).await;
+        self.in_flight.end();
         self.life.hold().await;
         match replied {
             Ok(reply) => outcome(reply),

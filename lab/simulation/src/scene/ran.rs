@@ -36,6 +36,8 @@ pub struct Seen {
     pub took: Millis,
     /// Whether the shopper closed the page before its end.
     pub left: bool,
+    /// When the page first said that nobody knows yet, from the arrival.
+    pub checking: Option<Millis>,
     /// How long the page showed that nobody knows.
     pub doubt: Millis,
     /// How often the shopper paid again.
@@ -146,7 +148,7 @@ pub struct Ends {
 pub struct Ran {
     /// Every shopper, in the order of arrival.
     pub seen: Vec<Seen>,
-    /// The page's shoppers against the truth; of bare clients nothing.
+    /// What shoppers were shown against the truth. A bare client shows what its answer means, and no doubt.
     pub regret: Regret,
     /// The gateway's counts.
     pub books: Books,
@@ -162,7 +164,7 @@ pub struct Ran {
     pub unknown: Vec<(Millis, i64)>,
     /// Confirms in flight by the server's own count, ten times a second.
     pub slots: Vec<(Millis, u32)>,
-    /// The most of them at once, of all nodes together, as sampled at every send and end of the gateway port.
+    /// The most confirms in flight at once, of all nodes together, counted apart from the slots.
     pub slots_peak: u32,
     /// Reads beside the confirms.
     pub reads: Side,

@@ -155,6 +155,7 @@ impl Shopper {
                 stage: Stage::Offer,
                 took: Millis::ZERO,
                 left: false,
+                checking: None,
                 doubt: Millis::ZERO,
                 again: 0,
                 charged: 0,
@@ -310,6 +311,9 @@ impl Shopper {
             self.seen.doubt = self.seen.doubt.plus(now.less(since));
         }
         self.seen.stage = stage.unwrap_or(shown);
+        if stage.is_some_and(is_doubt) {
+            self.seen.checking.get_or_insert(now);
+        }
         self.shown = (self.seen.stage, now);
     }
 

@@ -12,7 +12,7 @@ use server::store::{AttemptId, Recorded};
 use tokio::sync::Semaphore;
 
 use super::bank::Bank;
-use super::port::ScenePort;
+use super::port::{InFlight, ScenePort};
 use super::spec::Server;
 use crate::nodes::Life;
 use crate::world::{START, lock};
@@ -31,6 +31,7 @@ pub(crate) struct Stage {
     pub(super) server: Server,
     pub(super) bank: Arc<Bank>,
     writer: Option<(Duration, Semaphore)>,
+    pub(super) in_flight: Arc<InFlight>,
     pub(super) passages: Mutex<Vec<Passage>>,
 }
 
@@ -43,6 +44,7 @@ impl Stage {
             server,
             bank,
             writer,
+            in_flight: Arc::default(),
             passages: Mutex::default(),
         }
     }
@@ -66,7 +68,9 @@ impl Stage {
 
     pub(crate) fn gateway(&self, life: Life) -> Arc<dyn Gateway> {
         let timeout = self.server.times.pg_timeout;
-        Arc::new(ScenePort::new(Arc::clone(&self.bank), life, timeout))
+        let in_flight = Arc::clone(&self.in_flight);
+        let bank = Arc::clone(&self.bank);
+        Arc::new(ScenePort::new(bank, life, timeout, in_flight))
     }
 
     /// The writer's turn for one commit; `None` when it does not come within the wait.
