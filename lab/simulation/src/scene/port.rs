@@ -10,6 +10,7 @@ use payment::id::GatewayName;
 use payment::money::{Money, Won};
 use payment::reach::{Decline, Lost, NotSent};
 use payment::time::Millis;
+use server::gateway::webhook::Notice;
 use server::gateway::{
     CancelCall, CancelOutcome, Capabilities, ConfirmCall, ConfirmOutcome, Gateway, InquiryOutcome,
     OpenOutcome, PaymentNames, Told, WebhookKind, WebhookProof, WindowRequest,
@@ -187,6 +188,10 @@ impl Gateway for ScenePort {
             Some(known) => CancelOutcome::Found(finding(known), told(Some(200))),
             None => CancelOutcome::Unknown(told(Some(400))),
         }
+    }
+
+    fn notice(&self, body: &[u8]) -> Option<Notice> {
+        server::gateway::toss::webhook::notice(body)
     }
 
     fn window_origins(&self) -> Vec<String> {
