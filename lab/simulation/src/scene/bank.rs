@@ -341,6 +341,12 @@ impl Bank {
         said
     }
 
+    /// What the next exchange takes beside the gateway's own time.
+    pub(super) fn wire(&self) -> Millis {
+        let state = &mut *lock(&self.state);
+        self.pg.wire.draw(&mut state.dice)
+    }
+
     /// Limits and keys, in the fake's order: rate, key, contract.
     fn admit(self: &Arc<Self>, wire: Wire) -> Result<Place, Reply> {
         let now = self.now();

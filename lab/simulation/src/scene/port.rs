@@ -157,6 +157,7 @@ impl Gateway for ScenePort {
         };
         self.in_flight.begin();
         let replied = timeout(self.pg_timeout.to_duration(), self.bank.confirm(wire)).await;
+        tokio::time::sleep(self.bank.wire().to_duration()).await;
         self.in_flight.end();
         self.life.hold().await;
         match replied {

@@ -19,6 +19,8 @@ pub(super) const EXPERIMENT: Virtual = Virtual {
 
 /// Confirms a second (measurements A1).
 const RATE: u32 = 30;
+/// For how long, after the warm-up (measurements A1).
+const SECONDS: u32 = 60;
 /// With fewer calls in flight (mean) the cap was not full; published 37–38 of 40.
 const FULL: Rule = Rule::Between {
     least: 36.0,
@@ -110,7 +112,7 @@ fn plan(size: Size) -> Plan {
         setup: vec![
             format!(
                 "confirms evenly spaced, 10/s for 15 s, then {RATE}/s for {} s (all counted); each takes 5 s, PG timeout 2 s, cap 40, reserve 4",
-                size.pick(60, 20)
+                SECONDS
             ),
             "3 of every 10 confirms carry X-Request-Timeout-Ms 0 (which ones: by the seed), the others 30000; a bare client that never polls".to_owned(),
             "deadline check off and on; circuit off, resends by the budget; the gateway drops what its caller gave up".to_owned(),
@@ -141,7 +143,7 @@ fn plan(size: Size) -> Plan {
 fn run(size: Size) -> Findings {
     let mut findings = Findings::default();
     let cases = [("off", false), ("on", true)]
-        .map(|(name, check)| Case::new(name, scene(0.3, check, size.pick(60, 20))));
+        .map(|(name, check)| Case::new(name, scene(0.3, check, SECONDS)));
     let table = measure(size, &cases, &mut findings, |_, ran| figures(ran));
     let fall = |figure| {
         table.pairs(("off", figure), ("on", figure), |off, on| {
