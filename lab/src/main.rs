@@ -20,6 +20,7 @@ mod raw;
 mod report;
 mod selftest;
 mod shopper;
+mod stampede;
 mod stats;
 mod verdict;
 mod virtual_time;

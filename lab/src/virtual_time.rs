@@ -23,9 +23,11 @@
 //! [`measure`] checks every run (traffic, cap, no false word, no second charge, everything known at the end) and adds the
 //! condition with the medians of all figures; [`note`] judges values that are made of several cases, seed by seed.
 
+mod asked;
 mod measure;
 mod published;
 mod questions;
+mod stampedes;
 
 use std::path::Path;
 use std::time::Instant;
@@ -50,7 +52,8 @@ pub(crate) struct Virtual {
 
 /// Every experiment in virtual time: what was published, then the open questions.
 pub(crate) fn all() -> impl Iterator<Item = &'static Virtual> {
-    published::ALL.iter().chain(questions::ALL)
+    let published = published::ALL.iter();
+    published.chain(questions::ALL).chain(stampedes::ALL)
 }
 
 /// Runs one, writes its report, and gives the report's text and whether everything was as expected.

@@ -3,11 +3,16 @@
 mod deadline_below_cap;
 mod departed_share;
 mod heavy_tails;
+mod known;
 mod loss_and_saturation;
+mod polls;
 mod proxy_queue;
+mod rate_limit;
+mod regret;
 mod reserve_sweep;
 mod shared_cap;
 mod shed_first;
+mod stopped;
 
 use super::Virtual;
 
@@ -21,4 +26,9 @@ pub(super) const ALL: &[Virtual] = &[
     shared_cap::EXPERIMENT,
     heavy_tails::EXPERIMENT,
     shed_first::EXPERIMENT,
+    stopped::EXPERIMENT,
+    rate_limit::EXPERIMENT,
+    known::EXPERIMENT,
+    regret::EXPERIMENT,
+    polls::EXPERIMENT,
 ];
