@@ -1,6 +1,7 @@
 //! The `lab` program: experiments with simulated shoppers against the real server and the fake gateway, judged by the
 //! ledger, the metrics and the database.
 
+mod bench;
 mod conformance;
 mod experiments;
 mod harness;
@@ -58,6 +59,11 @@ enum Command {
     Simulate(simulation::Options),
     /// Runs that are broken on purpose, each of which must be found out; exits with 0 only if all are
     Selftest(selftest::Options),
+    /// How fast the shop is, beside what its machine, web server and database could do at most
+    Bench(bench::Options),
+    /// Bare axum over a bare table; started by `bench`
+    #[command(hide = true)]
+    Floor(bench::floor::Options),
     /// Waiting shoppers that poll; started by the experiment `waiting`
     #[command(hide = true)]
     Pollers(pollers::Options),
@@ -138,6 +144,16 @@ async fn main() -> anyhow::Result<ExitCode> {
             "{}",
             serde_json::to_string_pretty(&load::run(options).await?)?
         ),
+        Command::Bench(options) => {
+            let (report, well) = bench::run(options).await?;
+            println!("{report}");
+            return Ok(if well {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            });
+        }
+        Command::Floor(options) => bench::floor::serve(options).await?,
         Command::Pollers(options) => pollers::run(options).await?,
     }
     Ok(ExitCode::SUCCESS)

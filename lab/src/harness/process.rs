@@ -92,6 +92,11 @@ impl Program {
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
 
+    /// Its process's id.
+    pub(crate) const fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// What it has used so far.
     pub(crate) fn usage(&self) -> anyhow::Result<Usage> {
         usage_of(self.pid)

@@ -97,6 +97,12 @@ impl Node {
         }
     }
 
+    /// Its process's id, while its program runs.
+    pub(crate) fn pid(&self) -> anyhow::Result<u32> {
+        let program = self.program.as_ref().context("the node does not run")?;
+        Ok(program.pid())
+    }
+
     /// Ends its program as a power cut would.
     pub(crate) async fn kill(&mut self) -> anyhow::Result<()> {
         let program = self.program.take().context("the node does not run")?;
@@ -210,6 +216,11 @@ impl Site {
         scrape(&self.client, &self.nodes[node].url).await
     }
 
+    /// Where the database is.
+    pub(crate) fn database(&self) -> &str {
+        &self.database.url
+    }
+
     /// A connection to the database. On SQLite only while a node has the file open: a last one that closes it would tidy
     /// up what a crash left.
     pub(crate) async fn rows(&self) -> anyhow::Result<Rows> {
@@ -278,7 +289,7 @@ impl Database {
 
 /// A port that nobody listens on, below those that the system gives to outgoing connections: a node that is dead for a
 /// moment finds its port free again.
-fn lasting_port() -> anyhow::Result<u16> {
+pub(crate) fn lasting_port() -> anyhow::Result<u16> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = u16::try_from(std::process::id() % 10_000)?;
     for _ in 0..10_000 {
