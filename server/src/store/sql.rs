@@ -1,5 +1,6 @@
 //! The store over SQL: pools by purpose, and every verb once for all databases.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -9,7 +10,7 @@ use payment::id::{GatewayName, GatewayOrderId, IdempotencyKey, OrderId, PaymentK
 use payment::order::OrderStatus;
 use payment::time::Millis;
 use sqlx::pool::{PoolConnection, PoolOptions};
-use sqlx::{Connection, Pool};
+use sqlx::{Connection, Pool, Transaction};
 
 use super::effects::{Effect, EffectEnd, EffectsWaiting, NotificationRow};
 use super::{
@@ -30,6 +31,7 @@ mod deposits;
 mod desk;
 pub(super) mod effects;
 pub mod engine;
+mod group;
 mod nodes;
 mod orders;
 mod record;
@@ -52,6 +54,8 @@ pub struct SqlStore<D: Engine> {
     purpose: &'static str,
     options: Options<D>,
     wait: Duration,
+    /// Who waits for the writer; shared by all that share it.
+    queue: Arc<group::Queue<D>>,
 }
 
 impl<D: Engine> Clone for SqlStore<D> {
@@ -60,6 +64,7 @@ impl<D: Engine> Clone for SqlStore<D> {
             writer: self.writer.clone(),
             readers: self.readers.clone(),
             options: self.options.clone(),
+            queue: Arc::clone(&self.queue),
             ..*self
         }
     }
@@ -79,6 +84,7 @@ impl<D: Engine> SqlStore<D> {
             purpose: "core",
             options,
             wait,
+            queue: Arc::default(),
         }
     }
 
@@ -142,7 +148,7 @@ fn not_taken<D: Engine>(doing: &'static str, error: sqlx::Error) -> StoreError {
 }
 
 /// Commits, and measures how long that took: it is a write to the disk.
-async fn commit<D: Engine>(tx: Tx<D>, doing: &'static str) -> Result<(), StoreError> {
+async fn commit<D: Engine>(tx: Transaction<'_, D>, doing: &'static str) -> Result<(), StoreError> {
     let begun = Instant::now();
     let committed = tx.commit().await;
     histogram!("database_commit_seconds").record(begun.elapsed().as_secs_f64());
@@ -201,7 +207,7 @@ impl<D: Engine> Store for SqlStore<D> {
     }
 
     async fn make_order(&self, order: NewOrderRow) -> Result<OrderMade, StoreError> {
-        orders::make_order(self.write().await?, &order).await
+        self.change(order).await
     }
 
     async fn order(&self, id: &OrderId) -> Result<Option<OrderRecord>, StoreError> {
@@ -227,7 +233,7 @@ impl<D: Engine> Store for SqlStore<D> {
     }
 
     async fn open_attempt(&self, attempt: NewAttemptRow) -> Result<Opened, StoreError> {
-        claim::open_attempt(self.write().await?, &attempt).await
+        self.change(attempt).await
     }
 
     async fn keep_window(
@@ -235,11 +241,11 @@ impl<D: Engine> Store for SqlStore<D> {
         attempt: AttemptId,
         opened: OpenedWindow,
     ) -> Result<AttemptRecord, StoreError> {
-        claim::keep_window(self.write().await?, attempt, &opened).await
+        self.change(claim::WindowOf(attempt, opened)).await
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {
-        claim::claim(self.write().await?, &claim).await
+        self.change(claim).await
     }
 
     async fn record(
@@ -249,7 +255,13 @@ impl<D: Engine> Store for SqlStore<D> {
         evidence: Evidence,
         late: LateSuccess,
     ) -> Result<Recorded, StoreError> {
-        record::record(self.write().await?, attempt, event, &evidence, late).await
+        let learned = record::Learned {
+            attempt,
+            event,
+            evidence,
+            late,
+        };
+        self.change(learned).await
     }
 
     async fn attempt(&self, id: AttemptId) -> Result<Option<AttemptRecord>, StoreError> {
@@ -431,7 +443,7 @@ impl<D: Engine> Store for SqlStore<D> {
     }
 
     async fn keep_webhook(&self, webhook: NewWebhook) -> Result<bool, StoreError> {
-        webhooks::keep(&mut *self.writer().await?, &webhook).await
+        self.change(webhook).await
     }
 
     async fn webhooks_due(&self, now: EpochMs, most: u32) -> Result<Vec<WebhookRow>, StoreError> {

@@ -93,6 +93,7 @@ impl Engine for Sqlite {
     const WRITER: &'static str = "writer";
     /// One process owns the file.
     const SHARED: bool = false;
+    const GROUPS: bool = true;
 }
 
 speak!(Sqlite, SqliteRow, str::to_owned);

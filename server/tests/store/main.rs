@@ -43,6 +43,7 @@ mod postgres;
 #[path = "../support/postgres_server.rs"]
 mod postgres_server;
 mod refunds;
+mod together;
 mod windows;
 
 /// Runs each of the tests on each of the databases.

@@ -1,13 +1,15 @@
 //! Opening and claiming attempts: what an order allows, decided under its lock.
 
+use async_trait::async_trait;
 use payment::attempt::{AttemptStatus, Event, Holding, LateSuccess};
 use payment::id::{GatewayHandle, GatewayOrderId, OrderId};
 
-use super::engine::{Columns as _, Engine, Lock, Sql, Tx, values};
+use super::engine::{Columns as _, Engine, Lock, Sql, values};
+use super::group::{Change, Done};
 use super::record::{add_evidence, lock, save_attempt};
+use super::rows;
 use super::rows::attempt_columns;
 use super::stock::move_stock;
-use super::{commit, rows};
 use crate::clock::EpochMs;
 use crate::store::rules::claims::{
     Verdict, gateway_of, is_same_window, judge, next_gateway_order_id, opened_before, order_closed,
@@ -30,12 +32,18 @@ async fn locked_order<C: Sql>(
     Ok(order.filter(|order| order.owner == *owner))
 }
 
+#[async_trait]
+impl<D: Engine> Change<D> for NewAttemptRow {
+    type Answer = Opened;
+    const DOING: &'static str = "opening an attempt";
+
+    async fn make(&self, db: &mut D::Connection) -> Result<Done<Opened>, StoreError> {
+        open_attempt(db, self).await.map(Done::Keep)
+    }
+}
+
 /// The ready attempt of an order, made if there is none.
-pub(super) async fn open_attempt<D: Engine>(
-    mut tx: Tx<D>,
-    new: &NewAttemptRow,
-) -> Result<Opened, StoreError> {
-    let db = &mut *tx;
+async fn open_attempt<C: Sql>(db: &mut C, new: &NewAttemptRow) -> Result<Opened, StoreError> {
     let Some(order) = locked_order(db, &new.order_id, &new.owner).await? else {
         return Ok(Opened::Closed(Closed::NotFound));
     };
@@ -57,7 +65,6 @@ pub(super) async fn open_attempt<D: Engine>(
     if !new.by_call {
         say_opened(db, &made, new.at).await?;
     }
-    commit::<D>(tx, "opening an attempt").await?;
     Ok(Opened::Ready(Box::new(made)))
 }
 
@@ -71,13 +78,25 @@ async fn say_opened<C: Sql>(
     add_evidence(db, opened, "window_opened", &evidence, why).await
 }
 
+/// A window that was opened for an attempt.
+pub(super) struct WindowOf(pub(super) AttemptId, pub(super) OpenedWindow);
+
+#[async_trait]
+impl<D: Engine> Change<D> for WindowOf {
+    type Answer = AttemptRecord;
+    const DOING: &'static str = "keeping a payment window";
+
+    async fn make(&self, db: &mut D::Connection) -> Result<Done<AttemptRecord>, StoreError> {
+        keep_window(db, self.0, &self.1).await.map(Done::Keep)
+    }
+}
+
 /// Stores where the window of a ready attempt was opened.
-pub(super) async fn keep_window<D: Engine>(
-    mut tx: Tx<D>,
+async fn keep_window<C: Sql>(
+    db: &mut C,
     id: AttemptId,
     opened: &OpenedWindow,
 ) -> Result<AttemptRecord, StoreError> {
-    let db = &mut *tx;
     let (_, stored) = lock(db, id).await?;
     if !takes_window(&stored) {
         return Ok(stored);
@@ -94,7 +113,6 @@ pub(super) async fn keep_window<D: Engine>(
     db.execute("keeping a payment window", sql, values).await?;
     let (_, kept) = read_back(db, &stored.order_id, id).await?;
     say_opened(db, &kept, opened.at).await?;
-    commit::<D>(tx, "keeping a payment window").await?;
     Ok(kept)
 }
 
@@ -149,28 +167,36 @@ async fn expire<C: Sql>(db: &mut C, ready: &AttemptRecord, at: EpochMs) -> Resul
     add_evidence(db, &after, "window_closed", &evidence, step.why).await
 }
 
-/// Checks and claims in one committed transaction.
-pub(super) async fn claim<D: Engine>(mut tx: Tx<D>, claim: &Claim) -> Result<Claimed, StoreError> {
-    let db = &mut *tx;
+#[async_trait]
+impl<D: Engine> Change<D> for Claim {
+    type Answer = Claimed;
+    const DOING: &'static str = "claiming an attempt";
+
+    async fn make(&self, db: &mut D::Connection) -> Result<Done<Claimed>, StoreError> {
+        claim(db, self).await
+    }
+}
+
+/// Checks and claims in one transaction.
+async fn claim<C: Sql>(db: &mut C, claim: &Claim) -> Result<Done<Claimed>, StoreError> {
     let Some(order) = find_order(db, claim).await? else {
-        return Ok(Claimed::Closed(Closed::NotFound));
+        return Ok(Done::Undo(Claimed::Closed(Closed::NotFound)));
     };
     if key_of_other_order(db, &order, claim).await? {
-        return Ok(Claimed::KeyUsed);
+        return Ok(Done::Undo(Claimed::KeyUsed));
     }
     let taken = match judge(&order, claim) {
-        Verdict::Answer(answer) => return Ok(answer),
+        Verdict::Answer(answer) => return Ok(Done::Undo(answer)),
         Verdict::Take(ready) if ready.window_until <= claim.at => {
             expire(db, &ready, claim.at).await?;
-            commit::<D>(tx, "ending an attempt").await?;
-            return Ok(Claimed::Closed(Closed::AttemptExpired));
+            return Ok(Done::Keep(Claimed::Closed(Closed::AttemptExpired)));
         }
         Verdict::Take(ready) => *ready,
         Verdict::Make => make(db, &order, claim).await?,
     };
     // Another order's claim of the same key may have been committed since it was looked up.
     if !take_key(db, &taken, claim).await? && key_of_other_order(db, &order, claim).await? {
-        return Ok(Claimed::KeyUsed);
+        return Ok(Done::Undo(Claimed::KeyUsed));
     }
     save_claim(db, taken.id, claim).await?;
     let step = taken.attempt.apply(Event::Claimed, LateSuccess::Cancel);
@@ -181,13 +207,12 @@ pub(super) async fn claim<D: Engine>(mut tx: Tx<D>, claim: &Claim) -> Result<Cla
     add_evidence(db, &attempt, "claimed", &evidence, why).await?;
     // The stock last: other orders wait for it, so it is held for the shortest time.
     if !move_stock(db, &order.id, Holding::Nothing, Holding::Reserved).await? {
-        return Ok(Claimed::OutOfStock);
+        return Ok(Done::Undo(Claimed::OutOfStock));
     }
-    commit::<D>(tx, "claiming an attempt").await?;
-    Ok(Claimed::Granted {
+    Ok(Done::Keep(Claimed::Granted {
         order: Box::new(order),
         attempt: Box::new(attempt),
-    })
+    }))
 }
 
 /// An order and one of its attempts as they are now.

@@ -20,6 +20,8 @@ pub trait Engine: sqlx::Database<Connection: Sql> {
     const WRITER: &'static str;
     /// Whether several nodes may share it.
     const SHARED: bool;
+    /// Whether changes that wait for the writer are made in one transaction.
+    const GROUPS: bool;
 }
 
 /// A connection, within a transaction or without.

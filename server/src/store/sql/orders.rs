@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
+use async_trait::async_trait;
 use payment::id::{GatewayName, OrderId, Sku};
 use payment::money::Won;
 use payment::order::OrderStatus;
 
 use super::commit;
 use super::engine::{Columns, Engine, Lock, Sql, Tx, values};
+use super::group::{Change, Done};
 use super::rows::{attempts, order_id, order_record, select_attempts, won};
 use crate::clock::EpochMs;
 use crate::store::{
@@ -48,12 +50,18 @@ fn product<R: Columns>(row: &R) -> Result<ProductRow, StoreError> {
     })
 }
 
-/// Makes an order at the shelf's prices.
-pub(super) async fn make_order<D: Engine>(
-    mut tx: Tx<D>,
-    order: &NewOrderRow,
-) -> Result<OrderMade, StoreError> {
-    let db = &mut *tx;
+#[async_trait]
+impl<D: Engine> Change<D> for NewOrderRow {
+    type Answer = OrderMade;
+    const DOING: &'static str = "storing an order";
+
+    async fn make(&self, db: &mut D::Connection) -> Result<Done<OrderMade>, StoreError> {
+        make_order(db, self).await.map(Done::Keep)
+    }
+}
+
+/// Makes an order at the shelf's prices; writes only when nothing stands against it.
+async fn make_order<C: Sql>(db: &mut C, order: &NewOrderRow) -> Result<OrderMade, StoreError> {
     let mut sum = Won::ZERO;
     let mut prices = Vec::with_capacity(order.items.len());
     for (sku, quantity) in &order.items {
@@ -75,7 +83,6 @@ pub(super) async fn make_order<D: Engine>(
         prices.push(price);
     }
     insert_order(db, order, sum, &prices).await?;
-    commit::<D>(tx, "storing an order").await?;
     Ok(OrderMade::Made(sum))
 }
 

@@ -1,12 +1,14 @@
 //! Recording what was learned: the machine's step, stock, order status, evidence and outbox in one transaction.
 
+use async_trait::async_trait;
 use payment::attempt::{Attempt, AttemptStatus, Event, LateSuccess, Step};
 use payment::money::Currency;
 
 use super::claim::read_back;
-use super::engine::{Columns as _, Engine, Lock, Sql, Tx, values};
+use super::engine::{Columns as _, Engine, Lock, Sql, values};
+use super::group::{Change, Done};
 use super::stock::move_stock;
-use super::{commit, deposits, refunds, rows};
+use super::{deposits, refunds, rows};
 use crate::clock::EpochMs;
 use crate::store::rules::deposits::learn_account;
 use crate::store::rules::records::{
@@ -16,20 +18,37 @@ use crate::store::rules::records::{
 use crate::store::rules::stock::takes_more;
 use crate::store::{Asked, AttemptId, AttemptRecord, Evidence, OrderRecord, Recorded, StoreError};
 
+/// Something that was learned of an attempt.
+pub(super) struct Learned {
+    pub(super) attempt: AttemptId,
+    pub(super) event: Event,
+    pub(super) evidence: Evidence,
+    pub(super) late: LateSuccess,
+}
+
+#[async_trait]
+impl<D: Engine> Change<D> for Learned {
+    type Answer = Recorded;
+    const DOING: &'static str = "recording an outcome";
+
+    async fn make(&self, db: &mut D::Connection) -> Result<Done<Recorded>, StoreError> {
+        let recorded = record(db, self.attempt, self.event, &self.evidence, self.late);
+        recorded.await.map(Done::Keep)
+    }
+}
+
 /// Applies an event to an attempt.
-pub(super) async fn record<D: Engine>(
-    mut tx: Tx<D>,
+async fn record<C: Sql>(
+    db: &mut C,
     id: AttemptId,
     event: Event,
     evidence: &Evidence,
     late: LateSuccess,
 ) -> Result<Recorded, StoreError> {
-    let db = &mut *tx;
     let (order, mut stored) = lock(db, id).await?;
     if let Some(asked) = &evidence.asked
         && !answers(db, &stored, &order, asked, evidence.at).await?
     {
-        commit::<D>(tx, "passing a hint on").await?;
         return Ok(Recorded {
             before: stored.attempt,
             after: stored,
@@ -73,7 +92,6 @@ pub(super) async fn record<D: Engine>(
     if !takes_more(from, to) {
         move_stock(db, &order.id, from, to).await?;
     }
-    commit::<D>(tx, "recording an outcome").await?;
     Ok(Recorded {
         before,
         after,

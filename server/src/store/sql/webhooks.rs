@@ -1,15 +1,28 @@
 //! The webhook inbox: kept raw, looked at afterwards.
 
+use async_trait::async_trait;
 use payment::attempt::AttemptStatus;
 
 use super::engine::{Columns, Engine, Lock, Sql, Tx, values};
+use super::group::{Change, Done};
 use super::{commit, rows};
 use crate::clock::EpochMs;
 use crate::store::rules::hints::{self, Hinted};
 use crate::store::{AttemptId, NewWebhook, StoreError, WebhookEnd, WebhookRow};
 
+#[async_trait]
+impl<D: Engine> Change<D> for NewWebhook {
+    type Answer = bool;
+    const DOING: &'static str = "keeping a webhook";
+    const ONE_STATEMENT: bool = true;
+
+    async fn make(&self, db: &mut D::Connection) -> Result<Done<bool>, StoreError> {
+        keep(db, self).await.map(Done::Keep)
+    }
+}
+
 /// Stores a webhook; false when the same transmission is stored already.
-pub(super) async fn keep<C: Sql>(db: &mut C, webhook: &NewWebhook) -> Result<bool, StoreError> {
+async fn keep<C: Sql>(db: &mut C, webhook: &NewWebhook) -> Result<bool, StoreError> {
     let sql = "-- keep_webhook\nINSERT INTO webhooks (gateway, transmission, received_at, headers, body, next_at) \
                VALUES ($1, $2, $3, $4, $5, $3) ON CONFLICT DO NOTHING";
     let values = values![
