@@ -38,17 +38,17 @@ impl<D: Engine> Change<D> for NewAttemptRow {
     const DOING: &'static str = "opening an attempt";
 
     async fn make(&self, db: &mut D::Connection) -> Result<Done<Opened>, StoreError> {
-        open_attempt(db, self).await.map(Done::Keep)
+        open_attempt(db, self).await
     }
 }
 
 /// The ready attempt of an order, made if there is none.
-async fn open_attempt<C: Sql>(db: &mut C, new: &NewAttemptRow) -> Result<Opened, StoreError> {
+async fn open_attempt<C: Sql>(db: &mut C, new: &NewAttemptRow) -> Result<Done<Opened>, StoreError> {
     let Some(order) = locked_order(db, &new.order_id, &new.owner).await? else {
-        return Ok(Opened::Closed(Closed::NotFound));
+        return Ok(Done::Undo(Opened::Closed(Closed::NotFound)));
     };
     if let Some(closed) = order_closed(&order, new.at) {
-        return Ok(Opened::Closed(closed));
+        return Ok(Done::Undo(Opened::Closed(closed)));
     }
     for ready in order
         .attempts
@@ -56,7 +56,7 @@ async fn open_attempt<C: Sql>(db: &mut C, new: &NewAttemptRow) -> Result<Opened,
         .filter(|record| record.attempt.status == AttemptStatus::Ready)
     {
         if is_same_window(ready, new) {
-            return Ok(Opened::Ready(Box::new(ready.clone())));
+            return Ok(Done::Undo(Opened::Ready(Box::new(ready.clone()))));
         }
         expire(db, ready, new.at).await?;
     }
@@ -65,7 +65,7 @@ async fn open_attempt<C: Sql>(db: &mut C, new: &NewAttemptRow) -> Result<Opened,
     if !new.by_call {
         say_opened(db, &made, new.at).await?;
     }
-    Ok(Opened::Ready(Box::new(made)))
+    Ok(Done::Keep(Opened::Ready(Box::new(made))))
 }
 
 async fn say_opened<C: Sql>(

@@ -232,15 +232,33 @@ fn lead<D: Engine>(store: &SqlStore<D>, writer: PoolConnection<D>) {
 }
 
 async fn run<D: Engine>(store: &SqlStore<D>, mut writer: PoolConnection<D>, group: Vec<Member<D>>) {
-    let begun = writer.begin_with(D::BEGIN).await;
-    let mut tx = match begun {
+    let Err(undone) = write_together::<D>(&mut writer, group).await else {
+        return;
+    };
+    drop(writer);
+    for member in undone {
+        if member.has_failed() {
+            member.answer(Ok(()));
+        } else {
+            member.make_alone(store).await;
+        }
+    }
+}
+
+/// Makes a group in one transaction, commits it and answers. Gives the group back when the transaction went, as after a full
+/// disk, and with it what all of them had done in it: then nothing was committed, and nobody is answered yet.
+async fn write_together<D: Engine>(
+    db: &mut D::Connection,
+    mut group: Vec<Member<D>>,
+) -> Result<(), Vec<Member<D>>> {
+    let mut tx = match db.begin_with(D::BEGIN).await {
         Ok(tx) => tx,
         Err(error) => {
             let error = not_taken::<D>("beginning a transaction", error);
-            return answer_all(group, Err(error));
+            answer_all(group, Err(error));
+            return Ok(());
         }
     };
-    let mut group = group;
     if let [only] = group.as_mut_slice() {
         let stands = only.make(&mut tx).await;
         let ended = if stands {
@@ -249,22 +267,14 @@ async fn run<D: Engine>(store: &SqlStore<D>, mut writer: PoolConnection<D>, grou
             drop(tx);
             Ok(())
         };
-        return answer_all(group, ended);
+        answer_all(group, ended);
+        return Ok(());
     }
-    if make_all::<D>(&mut tx, &mut group).await.is_ok() {
-        let committed = commit::<D>(tx, DOING).await;
-        return answer_all(group, committed);
+    if make_all::<D>(&mut tx, &mut group).await.is_err() {
+        return Err(group);
     }
-    // The transaction is gone, as after a full disk, and with it what the others had done in it: nothing was committed.
-    drop(tx);
-    drop(writer);
-    for member in group {
-        if member.has_failed() {
-            member.answer(Ok(()));
-        } else {
-            member.make_alone(store).await;
-        }
-    }
+    answer_all(group, commit::<D>(tx, DOING).await);
+    Ok(())
 }
 
 /// Makes every change behind a savepoint of its own; an error says that the transaction is gone.
