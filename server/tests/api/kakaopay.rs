@@ -11,15 +11,15 @@ const BOTH: (&str, &str) = ("JARI_GATEWAYS", "toss,kakaopay");
 /// Patient with a busy machine's database: these are about gateways. The page's wait has room for it.
 const PATIENT: [(&str, &str); 2] = [("JARI_DATABASE_WAIT_MS", "5000"), ("JARI_POLL_COUNT", "40")];
 
-async fn shop(env: &[(&str, &str)]) -> Shop {
+pub(crate) async fn shop(env: &[(&str, &str)]) -> Shop {
     Shop::with(&[&[BOTH], &PATIENT[..], env].concat()).await
 }
 
 /// An attempt as the shopper is told it.
-struct Window {
-    id: String,
-    reference: String,
-    url: String,
+pub(crate) struct Window {
+    pub(crate) id: String,
+    pub(crate) reference: String,
+    pub(crate) url: String,
 }
 
 async fn ask(shop: &Shop, order: &Order, gateway: &str) -> Reply {
@@ -30,7 +30,7 @@ async fn ask(shop: &Shop, order: &Order, gateway: &str) -> Reply {
     Reply::of(request.send().await.expect("an answer")).await
 }
 
-async fn open(shop: &Shop, order: &Order, gateway: &str) -> Window {
+pub(crate) async fn open(shop: &Shop, order: &Order, gateway: &str) -> Window {
     let reply = ask(shop, order, gateway).await;
     assert_eq!(reply.status, 201, "{:?}", reply.body);
     let text = |name: &str| reply.body[name].as_str().expect("an answer").to_owned();
@@ -42,7 +42,7 @@ async fn open(shop: &Shop, order: &Order, gateway: &str) -> Window {
 }
 
 /// Presses a button of the fake gateway's window; the path and query that it leads to.
-async fn press(shop: &Shop, window: &Window, action: &str) -> String {
+pub(crate) async fn press(shop: &Shop, window: &Window, action: &str) -> String {
     let form = [("action", action), ("method", "CARD")];
     let reply = Reply::of(
         shop.client
@@ -62,21 +62,21 @@ async fn press(shop: &Shop, window: &Window, action: &str) -> String {
 }
 
 /// Authenticates in the window; the token.
-async fn authenticate(shop: &Shop, window: &Window) -> String {
+pub(crate) async fn authenticate(shop: &Shop, window: &Window) -> String {
     let back = press(shop, window, "pay").await;
     let start = format!("/return/{}?pg_token=", window.reference);
     let (_, token) = back.split_once(&start).expect("the attempt's own address");
     token.to_owned()
 }
 
-async fn confirm(shop: &Shop, order: &Order, window: &Window, token: &str) -> Reply {
+pub(crate) async fn confirm(shop: &Shop, order: &Order, window: &Window, token: &str) -> Reply {
     let request = shop
         .confirm_request(order, &window.id, token)
         .header("X-Request-Timeout-Ms", "36000");
     Reply::of(request.send().await.expect("an answer")).await
 }
 
-async fn page(shop: &Shop, order: &Order, path: &str) -> Reply {
+pub(crate) async fn page(shop: &Shop, order: &Order, path: &str) -> Reply {
     let request = shop.get(path).header(COOKIE, &order.cookie);
     Reply::of(
         request
@@ -88,20 +88,20 @@ async fn page(shop: &Shop, order: &Order, path: &str) -> Reply {
     .await
 }
 
-fn text(reply: &Reply) -> &str {
+pub(crate) fn text(reply: &Reply) -> &str {
     reply.body.as_str().expect("an answer")
 }
 
-fn readies(shop: &Shop) -> u64 {
+pub(crate) fn readies(shop: &Shop) -> u64 {
     shop.pg.ledger().gateways.kakaopay.calls.ready.received
 }
 
-fn approves(shop: &Shop) -> u64 {
+pub(crate) fn approves(shop: &Shop) -> u64 {
     shop.pg.ledger().gateways.kakaopay.calls.confirm.received
 }
 
 /// Aims a fault at KakaoPay alone.
-fn at_kakaopay(mut fault: Value) -> Value {
+pub(crate) fn at_kakaopay(mut fault: Value) -> Value {
     fault["gateways"] = json!(["kakaopay"]);
     fault
 }

@@ -10,6 +10,7 @@ mod crash;
 mod deposits;
 mod effects;
 mod expiry;
+mod facts;
 mod input;
 mod kakaopay;
 mod late;

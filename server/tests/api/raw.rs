@@ -35,6 +35,13 @@ pub(crate) async fn exchange(node: &Node, bytes: &[u8]) -> (u16, String) {
 
 /// Reads one answer with a `Content-Length`, or until the other side closes.
 pub(crate) async fn answer(stream: &mut TcpStream) -> (u16, String) {
+    let text = message(stream).await;
+    let status = text.split(' ').nth(1).and_then(|code| code.parse().ok());
+    (status.unwrap_or(0), text)
+}
+
+/// Reads one request or answer with a `Content-Length`, or until the other side closes.
+pub(crate) async fn message(stream: &mut TcpStream) -> String {
     let read = async {
         let mut bytes = Vec::new();
         let mut part = [0; 4_096];
@@ -50,9 +57,7 @@ pub(crate) async fn answer(stream: &mut TcpStream) -> (u16, String) {
         }
     };
     let text = tokio::time::timeout(PATIENCE.mul_f32(2.0), read).await;
-    let text = text.expect("an answer or an end");
-    let status = text.split(' ').nth(1).and_then(|code| code.parse().ok());
-    (status.unwrap_or(0), text)
+    text.expect("a message or an end")
 }
 
 fn whole(text: &str) -> bool {

@@ -10,10 +10,11 @@ mod crossing;
 mod faults;
 mod many;
 
-const TOKEN: &str = "operator-token-for-tests-0123456789abcdef";
-const OPERATOR: (&str, &str) = ("JARI_OPERATOR_TOKEN", TOKEN);
+pub(crate) const TOKEN: &str = "operator-token-for-tests-0123456789abcdef";
+pub(crate) const OPERATOR: (&str, &str) = ("JARI_OPERATOR_TOKEN", TOKEN);
 /// The page's wait short, so that what stays open is answered soon.
-const SOON: [(&str, &str); 2] = [("JARI_RESPONSE_WAIT_MS", "1000"), ("JARI_POLL_COUNT", "40")];
+pub(crate) const SOON: [(&str, &str); 2] =
+    [("JARI_RESPONSE_WAIT_MS", "1000"), ("JARI_POLL_COUNT", "40")];
 
 /// A cancel by the order's own shopper.
 async fn by_shopper(node: &Node, order: &Order, key: &str, body: &Value) -> Reply {
@@ -25,7 +26,12 @@ async fn by_shopper(node: &Node, order: &Order, key: &str, body: &Value) -> Repl
 }
 
 /// A cancel by the operator; `None` is all that is left.
-async fn by_operator(node: &Node, order: &Order, key: &str, amount: Option<u64>) -> Reply {
+pub(crate) async fn by_operator(
+    node: &Node,
+    order: &Order,
+    key: &str,
+    amount: Option<u64>,
+) -> Reply {
     let body = match amount {
         Some(amount) => json!({"reason": "sent back", "amount": amount}),
         None => json!({"reason": "sent back"}),
@@ -38,7 +44,7 @@ async fn by_operator(node: &Node, order: &Order, key: &str, amount: Option<u64>)
 }
 
 /// Asks again with the same key until the refund has an end; a busy database says nothing of it.
-async fn end_of(node: &Node, order: &Order, key: &str, amount: Option<u64>) -> Reply {
+pub(crate) async fn end_of(node: &Node, order: &Order, key: &str, amount: Option<u64>) -> Reply {
     let started = std::time::Instant::now();
     loop {
         let reply = by_operator(node, order, key, amount).await;
@@ -54,7 +60,7 @@ async fn end_of(node: &Node, order: &Order, key: &str, amount: Option<u64>) -> R
 }
 
 /// A new order that is paid, and its payment key.
-async fn paid(shop: &Shop, sku: &str) -> (Order, String) {
+pub(crate) async fn paid(shop: &Shop, sku: &str) -> (Order, String) {
     let order = shop.order(sku, 1).await;
     let key = shop.key(&order.id, order.amount);
     let reply = shop.confirm(&order, &key).await;
@@ -75,18 +81,18 @@ async fn at_the_desk(shop: &Shop, key: &str, amount: u64) {
     assert_eq!(cancel.status(), 200);
 }
 
-fn canceled_won(shop: &Shop, order: &Order) -> u64 {
+pub(crate) fn canceled_won(shop: &Shop, order: &Order) -> u64 {
     let ledger = shop.pg.ledger();
     let counts = ledger.orders.get(&order.id);
     counts.map_or(0, |order| order.canceled_won)
 }
 
-fn cancels_received(shop: &Shop) -> u64 {
+pub(crate) fn cancels_received(shop: &Shop) -> u64 {
     shop.pg.ledger().calls.cancel.received
 }
 
 /// Faults of the gateway's cancels alone.
-fn of_cancels(fault: Value) -> Value {
+pub(crate) fn of_cancels(fault: Value) -> Value {
     let mut scenario = fault;
     scenario["operations"] = json!(["cancel"]);
     scenario
