@@ -124,7 +124,7 @@ fn push_experiment(out: &mut String, experiment: &Experiment) {
             push_plot(out, plot, &format!("{id}-{half}-{at}"), half);
         }
         if let Some(regret) = &run.regret {
-            push_regret(out, regret, half);
+            push_regret(out, regret, (&experiment.name, half));
         }
         push_run(out, run, half);
     }
@@ -188,7 +188,11 @@ fn push_plot(out: &mut String, plot: &Plot, id: &str, half: &str) {
         half,
         svg(plot, id, false)
     );
-    out.push_str("<details><summary>The same as numbers</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Numbers of the plot\"><table><thead><tr><th scope=\"col\">line</th>");
+    let _ = write!(
+        out,
+        "<details><summary>The same as numbers</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" \
+         aria-label=\"Numbers of the plot {id}\"><table><thead><tr><th scope=\"col\">line</th>"
+    );
     let _ = write!(
         out,
         "<th scope=\"col\">{}</th><th scope=\"col\">{}</th></tr></thead><tbody>",
@@ -210,16 +214,17 @@ fn push_plot(out: &mut String, plot: &Plot, id: &str, half: &str) {
     out.push_str("</tbody></table></div></details></figure>");
 }
 
-fn push_regret(out: &mut String, regret: &Regret, half: &str) {
+fn push_regret(out: &mut String, regret: &Regret, (name, half): (&str, &str)) {
     let share = |n: u64| number(n as f64 * 100.0 / (regret.shoppers.max(1)) as f64);
     let mean = regret.doubt_ms as f64 / 1_000.0 / (regret.in_doubt.max(1)) as f64;
     let _ = write!(
         out,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"What shoppers were shown\"><table><caption>What shoppers were shown against the gateway's truth, {half}</caption><thead><tr>\
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"What shoppers were shown, {} ({half})\"><table><caption>What shoppers were shown against the gateway's truth, {half}</caption><thead><tr>\
          <th scope=\"col\">shoppers</th><th scope=\"col\">told failed, charged</th><th scope=\"col\">told paid, not charged</th>\
          <th scope=\"col\">charged twice</th><th scope=\"col\">in doubt</th><th scope=\"col\">left in doubt</th>\
          <th scope=\"col\">mean doubt, s</th><th scope=\"col\">longest, s</th></tr></thead><tbody><tr>\
          <td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{} ({} %)</td><td>{} ({} %)</td><td>{}</td><td>{}</td></tr></tbody></table></div>",
+        escaped(name),
         regret.shoppers,
         regret.false_failures,
         regret.false_successes,
