@@ -216,11 +216,6 @@ impl Site {
         scrape(&self.client, &self.nodes[node].url).await
     }
 
-    /// Where the database is.
-    pub(crate) fn database(&self) -> &str {
-        &self.database.url
-    }
-
     /// A connection to the database. On SQLite only while a node has the file open: a last one that closes it would tidy
     /// up what a crash left.
     pub(crate) async fn rows(&self) -> anyhow::Result<Rows> {

@@ -1,3 +1,5 @@
+//! What stampedes come to: requests, peaks and answers of small crowds that can be counted by hand.
+
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -4,12 +4,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use payment::attempt::{AttemptStatus, LateSuccess};
+use payment::attempt::AttemptStatus;
 use payment::id::OrderId;
 use payment::money::Won;
-use server::store::{AttemptId, Claim, Claimed, Closed, Evidence, StoreError};
+use server::store::{Claim, Claimed, Closed, StoreError};
 
-use crate::{Db, NOW, PRICE, charged, claim, on_both};
+use crate::{Db, PRICE, claim, on_both};
 
 on_both!(
     of_changes_that_come_together_each_gets_the_answer_it_would_get_alone,
@@ -127,9 +127,12 @@ async fn what_its_caller_gave_up_before_it_was_begun_is_not_done(db: Db) {
 /// SQLite only: its changes share transactions.
 #[cfg(not(feature = "in-memory"))]
 mod of_one_writer {
+    use payment::attempt::LateSuccess;
+    use server::store::{AttemptId, Evidence};
     use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection};
 
     use super::*;
+    use crate::{NOW, charged};
 
     /// Makes the database fail when a payment key is claimed.
     async fn fails_at(db: &Db, key: &str, how: &str) {

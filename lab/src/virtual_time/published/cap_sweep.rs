@@ -107,6 +107,10 @@ fn figures(delay: u64, ran: &Ran) -> Figures {
     ]
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one condition after the other, and what they come to"
+)]
 fn run(size: Size) -> Findings {
     let mut findings = Findings::default();
     let case = |(delay, cap): (u64, u32)| {

@@ -91,6 +91,10 @@ fn figures(ran: &Ran) -> Figures {
     ]
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one condition after the other, and what they come to"
+)]
 fn run(size: Size) -> Findings {
     let mut findings = Findings::default();
     let case = |(delay, ..): (u64, f64, &str)| {

@@ -96,6 +96,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
+#[expect(clippy::too_many_lines, reason = "the whole promise in one list")]
 fn plan(size: Size) -> Plan {
     let within = |target| Rule::Within {
         target,
@@ -170,6 +171,10 @@ fn plan(size: Size) -> Plan {
     }
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one condition after the other, and what they come to"
+)]
 fn run(size: Size) -> Findings {
     let mut findings = Findings::default();
     let cases = cases();

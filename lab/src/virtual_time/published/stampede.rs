@@ -151,6 +151,7 @@ fn most_within(at: &[u64], width: u64) -> f64 {
     sorted.iter().enumerate().map(within).max().unwrap_or(0) as f64
 }
 
+#[expect(clippy::too_many_lines, reason = "the whole promise in one list")]
 fn plan(size: Size) -> Plan {
     let clients = CLIENTS as f64;
     let within = |target, tolerance| Rule::Within { target, tolerance };
@@ -237,6 +238,10 @@ fn plan(size: Size) -> Plan {
     }
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one condition after the other, and what they come to"
+)]
 fn run(size: Size) -> Findings {
     let mut findings = Findings::default();
     let seeds = size.seeds() as usize;

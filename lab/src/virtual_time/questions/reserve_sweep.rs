@@ -110,6 +110,10 @@ fn variant(slow: bool, reserve: u32, ratio: Option<u32>, seconds: u32) -> Scene 
     scene
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one condition after the other, and what they come to"
+)]
 fn run(size: Size) -> Findings {
     let mut findings = Findings::default();
     let seconds = size.pick(60, 30);
