@@ -107,33 +107,30 @@ fn figures(delay: u64, ran: &Ran) -> Figures {
     ]
 }
 
-#[expect(
-    clippy::too_many_lines,
-    reason = "one condition after the other, and what they come to"
-)]
+fn scene(delay: u64, cap: u32) -> Scene {
+    Scene {
+        load: Load {
+            rate: RATE,
+            seconds: SECONDS,
+            ..Load::default()
+        },
+        pg: Pg {
+            delay: Delay::Fixed(delay),
+            goes_on: false,
+            ..Pg::default()
+        },
+        server: Server::published(Millis::from_secs(60), Some(cap)),
+        beside: Beside {
+            reads: READS,
+            ..Beside::default()
+        },
+        ..Scene::default()
+    }
+}
+
 fn run(size: Size) -> Findings {
     let mut findings = Findings::default();
-    let case = |(delay, cap): (u64, u32)| {
-        let scene = Scene {
-            load: Load {
-                rate: RATE,
-                seconds: SECONDS,
-                ..Load::default()
-            },
-            pg: Pg {
-                delay: Delay::Fixed(delay),
-                goes_on: false,
-                ..Pg::default()
-            },
-            server: Server::published(Millis::from_secs(60), Some(cap)),
-            beside: Beside {
-                reads: READS,
-                ..Beside::default()
-            },
-            ..Scene::default()
-        };
-        Case::new(name(delay, cap), scene)
-    };
+    let case = |(delay, cap): (u64, u32)| Case::new(name(delay, cap), scene(delay, cap));
     let delay_of = |case: &Case| {
         let found = SWEEP
             .into_iter()

@@ -91,27 +91,24 @@ fn figures(ran: &Ran) -> Figures {
     ]
 }
 
-#[expect(
-    clippy::too_many_lines,
-    reason = "one condition after the other, and what they come to"
-)]
+fn scene(delay: u64) -> Scene {
+    Scene {
+        load: Load {
+            rate: 2,
+            seconds: 10,
+            ..Load::default()
+        },
+        pg: Pg {
+            delay: Delay::Fixed(delay * 1_000),
+            ..Pg::default()
+        },
+        ..Scene::default()
+    }
+}
+
 fn run(size: Size) -> Findings {
     let mut findings = Findings::default();
-    let case = |(delay, ..): (u64, f64, &str)| {
-        let scene = Scene {
-            load: Load {
-                rate: 2,
-                seconds: 10,
-                ..Load::default()
-            },
-            pg: Pg {
-                delay: Delay::Fixed(delay * 1_000),
-                ..Pg::default()
-            },
-            ..Scene::default()
-        };
-        Case::new(name(delay), scene)
-    };
+    let case = |(delay, ..): (u64, f64, &str)| Case::new(name(delay), scene(delay));
     let table = measure(size, &DELAYS.map(case), &mut findings, |_, ran| {
         figures(ran)
     });

@@ -9,7 +9,7 @@ use crate::plan::{Criterion, Findings, Mark, Plan, Plot};
 use crate::stats::share;
 use crate::verdict::Rule;
 use crate::virtual_time::{
-    Case, Figures, Size, Virtual, line, measure, note, spaced, valid_only_if,
+    Case, Figures, Size, Table, Virtual, line, measure, note, spaced, valid_only_if,
 };
 
 pub(super) const EXPERIMENT: Virtual = Virtual {
@@ -96,15 +96,49 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-#[expect(clippy::too_many_lines, reason = "the whole promise in one list")]
+/// One policy against another.
+fn compared() -> [Criterion; 3] {
+    let near = |tolerance| Rule::Within {
+        target: 0.0,
+        tolerance,
+    };
+    [
+        Criterion::new(
+            "slow/budget/drops",
+            "budget-slow",
+            "failed on a slow gateway: budget less off, points",
+            near(1.0),
+        )
+        .and("slow/off/drops")
+        .published("0.16"),
+        Criterion::new(
+            "lossy/always/drops",
+            "calls-lossy",
+            "PG calls on a lossy gateway: one resend over none, %",
+            Rule::Within {
+                target: 14.4,
+                tolerance: TOLERANCE,
+            },
+        )
+        .and("lossy/off/drops")
+        .published("14.4 % (first run)")
+        .finding(),
+        Criterion::new(
+            "slow/always/goes-on",
+            "always-slow-goes-on",
+            "failed on a slow gateway that goes on: always less off, points",
+            near(3.0),
+        )
+        .and("slow/off/goes-on")
+        .published("not published")
+        .finding(),
+    ]
+}
+
 fn plan(size: Size) -> Plan {
     let within = |target| Rule::Within {
         target,
         tolerance: TOLERANCE,
-    };
-    let near = |tolerance| Rule::Within {
-        target: 0.0,
-        tolerance,
     };
     let failed = |name: &str, rule, published: &str| {
         let says = format!("{name}: failed, %");
@@ -121,33 +155,8 @@ fn plan(size: Size) -> Plan {
         failed("lossy/budget/drops", within(2.82), "2.82 %"),
         skipped("slow/budget/drops", Rule::Above { bound: 0.0 }, "1,176"),
         skipped("lossy/budget/drops", Rule::exactly(0.0), "0"),
-        Criterion::new(
-            "slow/budget/drops",
-            "budget-slow",
-            "failed on a slow gateway: budget less off, points",
-            near(1.0),
-        )
-        .and("slow/off/drops")
-        .published("0.16"),
-        Criterion::new(
-            "lossy/always/drops",
-            "calls-lossy",
-            "PG calls on a lossy gateway: one resend over none, %",
-            within(14.4),
-        )
-        .and("lossy/off/drops")
-        .published("14.4 % (first run)")
-        .finding(),
-        Criterion::new(
-            "slow/always/goes-on",
-            "always-slow-goes-on",
-            "failed on a slow gateway that goes on: always less off, points",
-            near(3.0),
-        )
-        .and("slow/off/goes-on")
-        .published("not published")
-        .finding(),
     ];
+    criteria.extend(compared());
     criteria.extend([
         failed("slow/off/drops", within(31.56), "31.56 %"),
         failed("slow/budget/drops", within(31.4), "31.40 %"),
@@ -171,10 +180,6 @@ fn plan(size: Size) -> Plan {
     }
 }
 
-#[expect(
-    clippy::too_many_lines,
-    reason = "one condition after the other, and what they come to"
-)]
 fn run(size: Size) -> Findings {
     let mut findings = Findings::default();
     let cases = cases();
@@ -213,6 +218,23 @@ fn run(size: Size) -> Findings {
     );
     let more = table.pairs(calls.0, calls.1, |always, off| 100.0 * (always - off) / off);
     note(&mut findings, "calls-lossy", &more);
+    findings.plots.push(plot(&table));
+    let median = |case: &str, figure| table.median(case, figure);
+    findings.answer = Some(format!(
+        "Yes: on a slow gateway the budget fails {:.1} % (off {:.1} %, always {:.1} %), on a lossy one {:.1} % (off {:.1} %, always {:.1} %). With a gateway that goes on, always costs {:.1} % instead of {:.1} %: a resend is answered 409 at once and holds no slot.",
+        median("slow/budget/drops", "refusedPercent"),
+        median("slow/off/drops", "refusedPercent"),
+        median("slow/always/drops", "refusedPercent"),
+        median("lossy/budget/drops", "notPaidPercent"),
+        median("lossy/off/drops", "notPaidPercent"),
+        median("lossy/always/drops", "notPaidPercent"),
+        median("slow/always/goes-on", "refusedPercent"),
+        median("slow/always/drops", "refusedPercent"),
+    ));
+    findings
+}
+
+fn plot(table: &Table) -> Plot {
     let bars = |slow, goes_on| {
         let failed = if slow {
             "refusedPercent"
@@ -227,7 +249,7 @@ fn run(size: Size) -> Findings {
         };
         POLICIES.into_iter().enumerate().map(of).collect::<Vec<_>>()
     };
-    findings.plots.push(Plot {
+    Plot {
         title: "The budget fails as little as no resend on a slow gateway and as little as one on a lossy one".to_owned(),
         across: "resend: 0 off, 1 always, 2 budget".to_owned(),
         up: "failed, %".to_owned(),
@@ -239,18 +261,5 @@ fn run(size: Size) -> Findings {
             line("slow, goes on", Mark::Dots, bars(true, true)),
             line("lossy, drops", Mark::Dots, bars(false, false)),
         ],
-    });
-    let median = |case: &str, figure| table.median(case, figure);
-    findings.answer = Some(format!(
-        "Yes: on a slow gateway the budget fails {:.1} % (off {:.1} %, always {:.1} %), on a lossy one {:.1} % (off {:.1} %, always {:.1} %). With a gateway that goes on, always costs {:.1} % instead of {:.1} %: a resend is answered 409 at once and holds no slot.",
-        median("slow/budget/drops", "refusedPercent"),
-        median("slow/off/drops", "refusedPercent"),
-        median("slow/always/drops", "refusedPercent"),
-        median("lossy/budget/drops", "notPaidPercent"),
-        median("lossy/off/drops", "notPaidPercent"),
-        median("lossy/always/drops", "notPaidPercent"),
-        median("slow/always/goes-on", "refusedPercent"),
-        median("slow/always/drops", "refusedPercent"),
-    ));
-    findings
+    }
 }

@@ -151,60 +151,63 @@ fn most_within(at: &[u64], width: u64) -> f64 {
     sorted.iter().enumerate().map(within).max().unwrap_or(0) as f64
 }
 
-#[expect(clippy::too_many_lines, reason = "the whole promise in one list")]
-fn plan(size: Size) -> Plan {
+/// What is expected of one way to retry.
+fn criteria(retry: Retry) -> [Criterion; 5] {
     let clients = CLIENTS as f64;
     let within = |target, tolerance| Rule::Within { target, tolerance };
     let between = |least, most| Rule::Between { least, most };
-    let criteria = ALL.into_iter().flat_map(|retry| {
-        let name = retry.name();
-        let one = |id: &str, says: &str, rule| {
-            Criterion::new(
-                name,
-                &format!("{id} {name}"),
-                &format!("{name}: {says}"),
-                rule,
-            )
-        };
-        let requests = Rule::exactly(clients * retry.tries() as f64);
-        let (bins, seconds, p50, published) = match retry {
-            Retry::Never => (
-                Rule::exactly(0.0),
-                Rule::exactly(0.0),
-                between(3_000.0, 3_250.0),
-                ["150", "0", "0", "3,194 ms"],
-            ),
-            Retry::Exponential => (
-                between(85.0, 150.0),
-                Rule::exactly(clients),
-                between(10_500.0, 10_900.0),
-                ["450", "141 (141, 150, 121)", "150", "10,752 ms"],
-            ),
-            Retry::Jitter => (
-                within(38.0, 10.0),
-                within(clients, 3.0),
-                between(9_500.0, 10_150.0),
-                ["450", "38 (39, 36, 38)", "150", "9,932 ms"],
-            ),
-        };
-        [
-            one("requests", "requests at the gateway", requests).published(published[0]),
-            one(
-                "peak100",
-                "most requests in a bin of 100 ms, of the retries",
-                bins,
-            )
-            .published(published[1]),
-            one(
-                "peak1000",
-                "most requests in any second, of the retries",
-                seconds,
-            )
-            .published(published[2]),
-            one("p50", "until a client gives up, median, ms", p50).published(published[3]),
-            one("approved", "approvals booked", Rule::exactly(0.0)).published("0"),
-        ]
-    });
+    let name = retry.name();
+    let one = |id: &str, says: &str, rule| {
+        Criterion::new(
+            name,
+            &format!("{id} {name}"),
+            &format!("{name}: {says}"),
+            rule,
+        )
+    };
+    let requests = Rule::exactly(clients * retry.tries() as f64);
+    let (bins, seconds, p50, published) = match retry {
+        Retry::Never => (
+            Rule::exactly(0.0),
+            Rule::exactly(0.0),
+            between(3_000.0, 3_250.0),
+            ["150", "0", "0", "3,194 ms"],
+        ),
+        Retry::Exponential => (
+            between(85.0, 150.0),
+            Rule::exactly(clients),
+            between(10_500.0, 10_900.0),
+            ["450", "141 (141, 150, 121)", "150", "10,752 ms"],
+        ),
+        Retry::Jitter => (
+            within(38.0, 10.0),
+            within(clients, 3.0),
+            between(9_500.0, 10_150.0),
+            ["450", "38 (39, 36, 38)", "150", "9,932 ms"],
+        ),
+    };
+    [
+        one("requests", "requests at the gateway", requests).published(published[0]),
+        one(
+            "peak100",
+            "most requests in a bin of 100 ms, of the retries",
+            bins,
+        )
+        .published(published[1]),
+        one(
+            "peak1000",
+            "most requests in any second, of the retries",
+            seconds,
+        )
+        .published(published[2]),
+        one("p50", "until a client gives up, median, ms", p50).published(published[3]),
+        one("approved", "approvals booked", Rule::exactly(0.0)).published("0"),
+    ]
+}
+
+fn plan(size: Size) -> Plan {
+    let within = |target, tolerance| Rule::Within { target, tolerance };
+    let criteria = ALL.into_iter().flat_map(criteria);
     let lower = |id: &str, says: &str| {
         Criterion::new("exponential", id, says, within(3.7, 1.2)).and("full jitter")
     };
@@ -238,10 +241,6 @@ fn plan(size: Size) -> Plan {
     }
 }
 
-#[expect(
-    clippy::too_many_lines,
-    reason = "one condition after the other, and what they come to"
-)]
 fn run(size: Size) -> Findings {
     let mut findings = Findings::default();
     let seeds = size.seeds() as usize;
@@ -290,6 +289,14 @@ fn run(size: Size) -> Findings {
             .collect();
         note(&mut findings, id, &ratios);
     }
+    let (answer, plot) = told(&findings);
+    findings.answer = Some(answer);
+    findings.plots.push(plot);
+    findings
+}
+
+/// The answer and the picture, made from the medians.
+fn told(findings: &Findings) -> (String, Plot) {
     let value = |id: &str| findings.value(id).unwrap_or(f64::NAN);
     let answer = format!(
         "Jitter lowers the peak of 100 ms from {:.0} to {:.0} ({:.1} times; 3.7 published) and not one request: {:.0} with it and {:.0} without; in any second nothing of it is seen ({:.0} and {:.0}).",
@@ -321,7 +328,5 @@ fn run(size: Size) -> Findings {
             line("in any second", Mark::Dots, bars("peak1000")),
         ],
     };
-    findings.answer = Some(answer);
-    findings.plots.push(plot);
-    findings
+    (answer, plot)
 }

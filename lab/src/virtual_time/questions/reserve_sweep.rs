@@ -110,12 +110,7 @@ fn variant(slow: bool, reserve: u32, ratio: Option<u32>, seconds: u32) -> Scene 
     scene
 }
 
-#[expect(
-    clippy::too_many_lines,
-    reason = "one condition after the other, and what they come to"
-)]
-fn run(size: Size) -> Findings {
-    let mut findings = Findings::default();
+fn cases(size: Size) -> Vec<Case> {
     let seconds = size.pick(60, 30);
     let mut cases = Vec::new();
     for slow in [true, false] {
@@ -129,6 +124,12 @@ fn run(size: Size) -> Findings {
             }
         }
     }
+    cases
+}
+
+fn run(size: Size) -> Findings {
+    let mut findings = Findings::default();
+    let cases = cases(size);
     let table = measure(size, &cases, &mut findings, |_, ran| figures(ran));
     let harm = |reserve, ratio| {
         let (case, never) = (name(true, reserve, ratio), off(true));

@@ -17,7 +17,7 @@ pub(super) const EXPERIMENT: Virtual = Virtual {
     run,
 };
 
-const NODES: [usize; 4] = [1, 2, 4, 8];
+const NODES: [u32; 4] = [1, 2, 4, 8];
 const CAP: u32 = 40;
 /// Shoppers a second, and the gateway's delay: 60 of demand for 40 slots.
 const RATE: u32 = 30;
@@ -30,21 +30,22 @@ const BEATS_S: u64 = 4;
 /// The load's length, s.
 const SECONDS: u32 = 150;
 
-fn name(nodes: usize, dies: bool) -> String {
+fn name(nodes: u32, dies: bool) -> String {
     let dies = if dies { ", one dies" } else { "" };
     format!("{nodes} nodes{dies}")
 }
 
-fn cases() -> impl Iterator<Item = (usize, bool)> {
+fn cases() -> impl Iterator<Item = (u32, bool)> {
     let alive = NODES.into_iter().map(|nodes| (nodes, false));
     alive.chain(NODES.into_iter().skip(1).map(|nodes| (nodes, true)))
 }
 
-/// Refused, %, of nodes that each have such a share of the cap and such a part of the demand.
-fn formula(shares: usize, living: usize) -> f64 {
-    let demand = f64::from(RATE) * DELAY_MS as f64 / 1_000.0;
-    let slots = CAP / u32::try_from(shares).unwrap_or(1);
-    100.0 * erlang_loss(slots, demand / living as f64)
+/// Refused, %, where the cap is divided by `shares` (equal parts, the remainder to the first) and `living` nodes each have
+/// one part of the demand.
+fn formula(shares: u32, living: u32) -> f64 {
+    let demand = f64::from(RATE) * DELAY_MS as f64 / 1_000.0 / f64::from(living);
+    let of = |node| erlang_loss(CAP / shares + u32::from(node < CAP % shares), demand);
+    100.0 * (0..living).map(of).sum::<f64>() / f64::from(living)
 }
 
 fn plan(size: Size) -> Plan {
@@ -81,7 +82,6 @@ fn plan(size: Size) -> Plan {
                 "refused while the dead node's share is its own, %",
                 within(formula(nodes, living)),
             ));
-            // With shares that do not divide evenly the formula knows no half slots.
             criteria.push(one(
                 "after",
                 "refused when its share is back, %",
@@ -111,7 +111,7 @@ fn plan(size: Size) -> Plan {
     }
 }
 
-fn scene(nodes: usize, dies: bool) -> Scene {
+fn scene(nodes: u32, dies: bool) -> Scene {
     Scene {
         load: Load {
             rate: RATE,
@@ -124,7 +124,7 @@ fn scene(nodes: usize, dies: bool) -> Scene {
             ..Pg::default()
         },
         server: Server {
-            nodes,
+            nodes: nodes as usize,
             deaths: dies
                 .then_some(Death {
                     node: 0,
@@ -202,7 +202,7 @@ fn run(size: Size) -> Findings {
         }
     }
     let across = |dies, figure| {
-        let of = |nodes| (nodes as f64, table.median(&name(nodes, dies), figure));
+        let of = |nodes| (f64::from(nodes), table.median(&name(nodes, dies), figure));
         let nodes = NODES.into_iter().skip(usize::from(dies));
         nodes.map(of).collect::<Vec<_>>()
     };
@@ -212,7 +212,7 @@ fn run(size: Size) -> Findings {
         up: "refused by the cap, %".to_owned(),
         log_across: true,
         lines: vec![
-            line("Erlang's formula", Mark::Curve, NODES.map(|nodes| (nodes as f64, formula(nodes, nodes))).to_vec()),
+            line("Erlang's formula", Mark::Curve, NODES.map(|nodes| (f64::from(nodes), formula(nodes, nodes))).to_vec()),
             line("all alive", Mark::Dots, across(false, "refusedPercent")),
             line("one dead, share kept", Mark::Dots, across(true, "refusedWhileDeadPercent")),
             line("one dead, share back", Mark::Dots, across(true, "refusedAfterPercent")),
