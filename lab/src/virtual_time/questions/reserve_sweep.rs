@@ -183,12 +183,18 @@ fn run(size: Size) -> Findings {
             "lossy gateway: not paid, %",
         ),
     ];
-    let value = |id: &str| findings.value(id).unwrap_or(f64::NAN);
     let enough = RESERVES.into_iter().find(|reserve| {
         let harm = crate::virtual_time::spread(&harm(*reserve, None));
         harm.is_some_and(|harm| harm.median <= NEAR)
     });
-    findings.answer = Some(format!(
+    findings.answer = Some(answer(&findings, enough));
+    findings
+}
+
+/// The answer in words; `enough` is the smallest reserve that takes the harm away.
+fn answer(findings: &Findings, enough: Option<u32>) -> String {
+    let value = |id: &str| findings.value(id).unwrap_or(f64::NAN);
+    format!(
         "Without a reserve resends cost a slow gateway {:.1} points of refusals; from {} on they cost at most {NEAR}. A ratio of 10 % alone still costs {:.1} points, of 20 % {:.1}, and takes from the gain on a lossy gateway: {:.1} % not paid with 10 %, {:.1} % with 20 %, {:.1} % with the reserve of 4 alone.",
         value("harm-0"),
         enough.map_or_else(
@@ -200,8 +206,7 @@ fn run(size: Size) -> Findings {
         value("lossy-both-100"),
         value("lossy-both-200"),
         value("lossy-4"),
-    ));
-    findings
+    )
 }
 
 fn plot(table: &Table, slow: bool, title: &str, up: &str) -> Plot {
