@@ -98,7 +98,7 @@ fn table(caption: &'static str, heads: &[&'static str], rows: Vec<AnyView>) -> A
         .map(|head| view! { <th scope="col">{*head}</th> })
         .collect_view();
     view! {
-        <div class="console-scroll" role="region" aria-label=caption tabindex="0">
+        <div class="console-scroll" role="group" aria-label=caption tabindex="0">
             <table class="console-table">
                 <caption>{caption}</caption>
                 <thead><tr>{heads}</tr></thead>
