@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::verdict::{Rule, Verdict, judge};
@@ -120,13 +120,32 @@ pub(crate) struct Spread {
     /// How many runs.
     pub(crate) runs: usize,
     /// The smallest value.
+    #[serde(deserialize_with = "or_never")]
     pub(crate) least: f64,
     /// The middle one, which the criterion judges.
+    #[serde(deserialize_with = "or_never")]
     pub(crate) median: f64,
     /// The greatest.
+    #[serde(deserialize_with = "or_never")]
     pub(crate) most: f64,
     /// The standard deviation.
+    #[serde(deserialize_with = "or_never")]
     pub(crate) deviation: f64,
+}
+
+/// JSON knows no infinity: what never happened is written as null.
+fn or_never<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Option::<f64>::deserialize(from).map(|value| value.unwrap_or(f64::INFINITY))
+}
+
+/// The same of points.
+fn points<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(f64, f64)>, D::Error> {
+    let points = Vec::<(Option<f64>, Option<f64>)>::deserialize(from)?;
+    let never = |value: Option<f64>| value.unwrap_or(f64::INFINITY);
+    Ok(points
+        .into_iter()
+        .map(|(across, up)| (never(across), never(up)))
+        .collect())
 }
 
 /// A picture of figures, drawn by the report.
@@ -154,6 +173,7 @@ pub(crate) struct Line {
     /// How it is drawn.
     pub(crate) mark: Mark,
     /// Across and up.
+    #[serde(deserialize_with = "points")]
     pub(crate) points: Vec<(f64, f64)>,
 }
 
