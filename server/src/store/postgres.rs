@@ -4,17 +4,20 @@
 //! the order of [`Lock`]: an order, its attempts by id, the payment key, the stock by sku. Unique indexes and CHECKs judge
 //! last. The server itself ends what waits or stands too long, so a node that stops cannot hold up the others.
 
+use std::fmt::Write as _;
 use std::str::FromStr as _;
 use std::time::Duration;
 
 use payment::time::Millis;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow, Postgres};
-use sqlx::{ConnectOptions as _, Connection as _};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor};
 
 use super::StoreError;
 use super::sql::effects::take_effects;
-use super::sql::engine::{Columns as _, Engine, Lock, Sql, Value, failed, fault, values};
-use super::sql::engine::{run_statements, speak};
+use super::sql::engine::{
+    Columns as _, Engine, Lock, Ran, Sql, Statement, Value, failed, fault, order_named,
+    push_renumbered, run_statements, speak, values,
+};
 use super::sql::{SqlStore, pool};
 use crate::clock::EpochMs;
 
@@ -28,6 +31,8 @@ const WRITERS: u32 = 12;
 const LONGEST_STATEMENT: Duration = Duration::from_secs(5);
 /// How long a transaction may stand still with its locks: none waits for anything but the database.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// What is being done, for errors.
+const LOCKING: &str = "waiting for a lock";
 /// The advisory lock of the nodes' beats.
 const NODES_LOCK: i64 = 0x6a61_7269;
 
@@ -111,6 +116,62 @@ fn storable(text: &str) -> String {
 
 speak!(Postgres, PgRow, storable);
 
+/// How many of these statements may be one: changes of tables that differ, since within one statement none sees what
+/// another does, and a row can be changed once.
+fn together(statements: &[Statement<'_>]) -> usize {
+    let mut tables = Vec::with_capacity(statements.len());
+    for statement in statements {
+        match changed_table(statement.sql) {
+            Some(table) if !tables.contains(&table) => tables.push(table),
+            Some(_) | None => break,
+        }
+    }
+    tables.len().max(1)
+}
+
+/// The table that a statement changes, if it does that and answers with no rows.
+fn changed_table(sql: &str) -> Option<&str> {
+    let body = sql.split_once('\n').map_or(sql, |(_, body)| body);
+    let changes = body
+        .strip_prefix("INSERT INTO ")
+        .or_else(|| body.strip_prefix("UPDATE "))?;
+    let table = changes.split([' ', '(']).next();
+    table.filter(|_| !body.contains("RETURNING"))
+}
+
+/// Makes changes of different tables in one statement.
+async fn changed_together(
+    db: &mut PgConnection,
+    changes: &[Statement<'_>],
+) -> Result<Vec<Ran<PgRow>>, StoreError> {
+    let doing = changes.last().map_or("changing", |change| change.doing);
+    let (mut text, mut before) = (String::from("WITH "), 0);
+    for (place, change) in changes.iter().enumerate() {
+        let comma = if place == 0 { "" } else { ", " };
+        let _ = writeln!(text, "{comma}change_{place} AS (");
+        push_renumbered(&mut text, change.sql, before);
+        text.push_str(" RETURNING 1)");
+        before += change.values.len();
+    }
+    for place in 0..changes.len() {
+        let union = if place == 0 { "" } else { " UNION ALL" };
+        let _ = write!(
+            text,
+            "{union} SELECT {place} AS place, count(*) AS changed FROM change_{place}"
+        );
+    }
+    text.push_str(" ORDER BY place");
+    let values = changes.iter().flat_map(|change| &change.values);
+    let rows = bound(AssertSqlSafe(text), values).fetch_all(db).await;
+    let rows = rows.map_err(|error| failed::<PgConnection>(doing, error))?;
+    let ran = rows.iter().map(|row| {
+        let changed = u64::try_from(row.integer("changed")?).unwrap_or(0);
+        let rows = Vec::new();
+        Ok(Ran { changed, rows })
+    });
+    ran.collect()
+}
+
 impl Sql for PgConnection {
     type Row = PgRow;
     // A position is a snapshot: which transactions were over. What this statement sees and that one did not has changed
@@ -124,45 +185,90 @@ impl Sql for PgConnection {
 
     run_statements!();
 
+    /// Changes of different tables that follow each other are one statement, and with it one exchange with the server.
+    async fn run(
+        &mut self,
+        statements: &[Statement<'_>],
+    ) -> Result<Vec<Ran<Self::Row>>, StoreError> {
+        let mut all = Vec::with_capacity(statements.len());
+        let mut rest = statements;
+        while let Some(first) = rest.first() {
+            let (some, later) = rest.split_at(together(rest));
+            rest = later;
+            let ran = if some.len() > 1 {
+                changed_together(self, some).await
+            } else {
+                let query = bound(first.sql, &first.values);
+                let ran = gathered(Executor::fetch_many(&mut *self, query)).await;
+                ran.map_err(|(_, error)| failed::<Self>(first.doing, error))
+            };
+            all.extend(ran?);
+        }
+        Ok(all)
+    }
+
     // Each lock keeps out itself and every change, but not the foreign keys of rows that are added beside.
-    async fn lock(&mut self, what: Lock<'_>) -> Result<(), StoreError> {
-        let doing = "waiting for a lock";
-        match what {
+    fn locking(what: Lock<'_>) -> Option<Statement<'_>> {
+        Some(match what {
             Lock::Order(id) => {
                 let sql = "-- lock_order\nSELECT 1 FROM orders WHERE id = $1 FOR NO KEY UPDATE";
-                self.execute(doing, sql, values![id.as_str()]).await?;
+                Statement::new(LOCKING, sql, values![id.as_str()])
+            }
+            Lock::OrderOf(id) => {
+                let sql = "-- lock_order_of\nSELECT 1 FROM orders WHERE id = (SELECT order_id FROM attempts \
+                           WHERE id = $1) FOR NO KEY UPDATE";
+                Statement::new(LOCKING, sql, values![id.0])
+            }
+            Lock::OrderNamed(id) => {
+                let sql = concat!(
+                    "-- lock_order_named\nSELECT 1 FROM orders WHERE id = ",
+                    order_named!(),
+                    " FOR NO KEY UPDATE"
+                );
+                Statement::new(LOCKING, sql, values![id.as_str()])
             }
             Lock::Attempt(id) => {
                 let sql = "-- lock_attempt\nSELECT 1 FROM attempts WHERE id = $1 FOR NO KEY UPDATE";
-                self.execute(doing, sql, values![id.0]).await?;
+                Statement::new(LOCKING, sql, values![id.0])
             }
             Lock::Attempts(order) => {
                 let sql = "-- lock_attempts\nSELECT 1 FROM attempts WHERE order_id = $1 ORDER BY id FOR NO KEY UPDATE";
-                self.execute(doing, sql, values![order.as_str()]).await?;
+                Statement::new(LOCKING, sql, values![order.as_str()])
+            }
+            Lock::AttemptsOf(id) => {
+                let sql = "-- lock_attempts_of\nSELECT 1 FROM attempts WHERE order_id = (SELECT order_id FROM attempts \
+                           WHERE id = $1) ORDER BY id FOR NO KEY UPDATE";
+                Statement::new(LOCKING, sql, values![id.0])
+            }
+            Lock::AttemptsNamed(id) => {
+                let sql = concat!(
+                    "-- lock_attempts_named\nSELECT 1 FROM attempts WHERE order_id = ",
+                    order_named!(),
+                    " ORDER BY id FOR NO KEY UPDATE"
+                );
+                Statement::new(LOCKING, sql, values![id.as_str()])
             }
             Lock::Waiting(gateway, now) => {
                 let sql = "-- lock_waiting\nSELECT 1 FROM attempts WHERE gateway = $1 AND ask_at > $2 AND status IN \
                            ('unknown', 'mischarged', 'cancel_requested') ORDER BY id FOR NO KEY UPDATE";
-                let values = values![gateway.as_str(), now];
-                self.execute(doing, sql, values).await?;
+                Statement::new(LOCKING, sql, values![gateway.as_str(), now])
             }
             Lock::Unarmed => {
                 let sql = "-- lock_unarmed\nSELECT 1 FROM attempts WHERE ask_at IS NULL AND payment_key IS NOT NULL \
                            AND status IN ('unknown', 'awaiting_deposit', 'mischarged', 'cancel_requested') \
                            ORDER BY id FOR NO KEY UPDATE";
-                self.execute(doing, sql, &[]).await?;
+                Statement::new(LOCKING, sql, &[])
             }
             Lock::Stock(order) => {
                 let sql = "-- lock_stock\nSELECT 1 FROM products WHERE sku IN (SELECT sku FROM order_lines \
                            WHERE order_id = $1) ORDER BY sku FOR NO KEY UPDATE";
-                self.execute(doing, sql, values![order.as_str()]).await?;
+                Statement::new(LOCKING, sql, values![order.as_str()])
             }
             Lock::Nodes => {
                 let sql = "-- lock_nodes\nSELECT pg_advisory_xact_lock($1)";
-                self.execute(doing, sql, values![NODES_LOCK]).await?;
+                Statement::new(LOCKING, sql, values![NODES_LOCK])
             }
-        }
-        Ok(())
+        })
     }
 
     /// The database's own: the wall clocks of nodes may differ.

@@ -314,7 +314,13 @@ impl<D: Engine> Store for SqlStore<D> {
         to: Option<EpochMs>,
         asks: u32,
     ) -> Result<bool, StoreError> {
-        waiting::move_look(&mut *self.writer().await?, attempt, from, to, asks).await
+        let look = waiting::LookMoved {
+            attempt,
+            from,
+            to,
+            asks,
+        };
+        self.change(look).await
     }
 
     async fn rearm(&self, now: EpochMs) -> Result<u64, StoreError> {

@@ -8,12 +8,20 @@ use payment::time::Millis;
 use sqlx::sqlite::{
     Sqlite, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteRow, SqliteSynchronous,
 };
+use sqlx::{AssertSqlSafe, Executor};
 
 use super::StoreError;
 use super::sql::effects::take_effects;
-use super::sql::engine::{Engine, Lock, Sql, Value, failed, fault, run_statements, speak};
+use super::sql::engine::{
+    Engine, Lock, Ran, Sql, Statement, Value, failed, fault, push_renumbered, run_statements, speak,
+};
 use super::sql::{SqlStore, pool, readers};
 use crate::clock::EpochMs;
+
+/// How many statements one text holds at most: each such text is kept prepared, by its whole length.
+const AT_ONCE: usize = 16;
+/// How many texts a connection keeps prepared.
+const PREPARED: usize = 256;
 
 /// The SQLite store. Clones share the one writer; each purpose has readers of its own, so that none can starve another.
 pub type SqliteStore = SqlStore<Sqlite>;
@@ -71,6 +79,7 @@ fn options(url: &str, wait: Duration) -> Result<SqliteConnectOptions, StoreError
         // With less a committed payment can vanish when the power fails.
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
+        .statement_cache_capacity(PREPARED)
         .busy_timeout(wait);
     Ok(options)
 }
@@ -98,6 +107,17 @@ impl Engine for Sqlite {
 
 speak!(Sqlite, SqliteRow, str::to_owned);
 
+/// Statements as one text; the values of each are numbered on from those before it.
+fn joined(statements: &[Statement<'_>]) -> String {
+    let (mut text, mut before) = (String::new(), 0);
+    for statement in statements {
+        push_renumbered(&mut text, statement.sql, before);
+        text.push_str(";\n");
+        before += statement.values.len();
+    }
+    text
+}
+
 impl Sql for SqliteConnection {
     type Row = SqliteRow;
     // Commits are in the order of `seq`, since there is one writer. The sequence outlives the rows that were swept.
@@ -110,9 +130,28 @@ impl Sql for SqliteConnection {
 
     run_statements!();
 
+    /// Several make one text, so that they cost one exchange with the thread that the connection lives in: the exchanges, not
+    /// the statements, are what takes the time. The driver runs such a text statement by statement, each prepared once.
+    async fn run(
+        &mut self,
+        statements: &[Statement<'_>],
+    ) -> Result<Vec<Ran<Self::Row>>, StoreError> {
+        let mut all = Vec::with_capacity(statements.len());
+        for some in statements.chunks(AT_ONCE) {
+            let values = some.iter().flat_map(|statement| &statement.values);
+            let query = bound(AssertSqlSafe(joined(some)), values);
+            let ran = gathered(Executor::fetch_many(&mut *self, query)).await;
+            all.extend(ran.map_err(|(done, error)| {
+                let doing = some.get(done).map_or("running statements", |at| at.doing);
+                failed::<Self>(doing, error)
+            })?);
+        }
+        Ok(all)
+    }
+
     /// A transaction that writes has the whole database to itself.
-    async fn lock(&mut self, _: Lock<'_>) -> Result<(), StoreError> {
-        Ok(())
+    fn locking(_: Lock<'_>) -> Option<Statement<'_>> {
+        None
     }
 
     async fn clock(&mut self, own: EpochMs) -> Result<EpochMs, StoreError> {

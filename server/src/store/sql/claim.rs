@@ -2,14 +2,14 @@
 
 use async_trait::async_trait;
 use payment::attempt::{AttemptStatus, Event, Holding, LateSuccess};
-use payment::id::{GatewayHandle, GatewayOrderId, OrderId};
+use payment::id::{GatewayHandle, GatewayName, GatewayOrderId, OrderId};
 
-use super::engine::{Columns as _, Engine, Lock, Sql, values};
+use super::engine::{Columns, Engine, Lock, Sql, Statement, ran_at, values};
 use super::group::{Change, Done};
-use super::record::{add_evidence, lock, save_attempt};
+use super::record::{add_evidence, adding_evidence, lock, saving_attempt};
 use super::rows;
 use super::rows::attempt_columns;
-use super::stock::move_stock;
+use super::stock::{counting_short, is_none_short, moving, was_moved};
 use crate::clock::EpochMs;
 use crate::store::rules::claims::{
     Verdict, gateway_of, is_same_window, judge, next_gateway_order_id, opened_before, order_closed,
@@ -45,10 +45,10 @@ impl<D: Engine> Change<D> for NewAttemptRow {
 /// The ready attempt of an order, made if there is none.
 async fn open_attempt<C: Sql>(db: &mut C, new: &NewAttemptRow) -> Result<Done<Opened>, StoreError> {
     let Some(order) = locked_order(db, &new.order_id, &new.owner).await? else {
-        return Ok(Done::Undo(Opened::Closed(Closed::NotFound)));
+        return Ok(Done::Nothing(Opened::Closed(Closed::NotFound)));
     };
     if let Some(closed) = order_closed(&order, new.at) {
-        return Ok(Done::Undo(Opened::Closed(closed)));
+        return Ok(Done::Nothing(Opened::Closed(closed)));
     }
     for ready in order
         .attempts
@@ -158,13 +158,17 @@ async fn expire<C: Sql>(db: &mut C, ready: &AttemptRecord, at: EpochMs) -> Resul
     let step = ready
         .attempt
         .apply(Event::WindowClosed, LateSuccess::Cancel);
-    save_attempt(db, ready, &step.next, at, None).await?;
     let after = AttemptRecord {
         attempt: step.next,
         ..ready.clone()
     };
     let evidence = Evidence::plain("clock", at);
-    add_evidence(db, &after, "window_closed", &evidence, step.why).await
+    db.run(&[
+        saving_attempt(ready, &step.next, at, None),
+        adding_evidence(&after, "window_closed", &evidence, step.why),
+    ])
+    .await?;
+    Ok(())
 }
 
 #[async_trait]
@@ -179,49 +183,80 @@ impl<D: Engine> Change<D> for Claim {
 
 /// Checks and claims in one transaction.
 async fn claim<C: Sql>(db: &mut C, claim: &Claim) -> Result<Done<Claimed>, StoreError> {
-    let Some(order) = find_order(db, claim).await? else {
-        return Ok(Done::Undo(Claimed::Closed(Closed::NotFound)));
+    let Found {
+        order,
+        key_owners,
+        enough,
+    } = found(db, claim).await?;
+    let Some(order) = order else {
+        return Ok(Done::Nothing(Claimed::Closed(Closed::NotFound)));
     };
-    if key_of_other_order(db, &order, claim).await? {
-        return Ok(Done::Undo(Claimed::KeyUsed));
+    if is_of_other_order(&order, claim, &key_owners) {
+        return Ok(Done::Nothing(Claimed::KeyUsed));
     }
     let taken = match judge(&order, claim) {
-        Verdict::Answer(answer) => return Ok(Done::Undo(answer)),
+        Verdict::Answer(answer) => return Ok(Done::Nothing(answer)),
         Verdict::Take(ready) if ready.window_until <= claim.at => {
             expire(db, &ready, claim.at).await?;
             return Ok(Done::Keep(Claimed::Closed(Closed::AttemptExpired)));
         }
+        // Where others write at the same time it is looked at again below, locked.
+        Verdict::Take(_) | Verdict::Make if !enough => {
+            return Ok(Done::Nothing(Claimed::OutOfStock));
+        }
         Verdict::Take(ready) => *ready,
         Verdict::Make => make(db, &order, claim).await?,
     };
-    // Another order's claim of the same key may have been committed since it was looked up.
-    if !take_key(db, &taken, claim).await? && key_of_other_order(db, &order, claim).await? {
-        return Ok(Done::Undo(Claimed::KeyUsed));
-    }
-    save_claim(db, taken.id, claim).await?;
+    take(db, &order, &taken, claim).await
+}
+
+/// Claims an attempt that may be claimed.
+async fn take<C: Sql>(
+    db: &mut C,
+    order: &OrderRecord,
+    taken: &AttemptRecord,
+    claim: &Claim,
+) -> Result<Done<Claimed>, StoreError> {
     let step = taken.attempt.apply(Event::Claimed, LateSuccess::Cancel);
-    save_attempt(db, &taken, &step.next, claim.at, None).await?;
-    let (order, attempt) = read_back(db, &order.id, taken.id).await?;
     let evidence = Evidence::plain("confirm", claim.at);
-    let why = "claimed by a confirm";
-    add_evidence(db, &attempt, "claimed", &evidence, why).await?;
+    let claimed = AttemptRecord {
+        attempt: step.next,
+        ..taken.clone()
+    };
+    let mut statements = vec![
+        taking_key(taken, claim),
+        saving_claim(taken.id, claim),
+        saving_attempt(taken, &step.next, claim.at, None),
+        adding_evidence(&claimed, "claimed", &evidence, "claimed by a confirm"),
+        rows::reading(&order.id),
+    ];
     // The stock last: other orders wait for it, so it is held for the shortest time.
-    if !move_stock(db, &order.id, Holding::Nothing, Holding::Reserved).await? {
+    statements.extend(moving::<C>(&order.id, Holding::Nothing, Holding::Reserved));
+    let ran = db.run(&statements).await?;
+    // Another order's claim of the same key may have been committed since it was looked up.
+    if ran_at(&ran, 0)?.changed == 0 {
+        let owners = db.run(&[key_owners(claim)]).await?;
+        if is_of_other_order(order, claim, &key_rows(&ran_at(&owners, 0)?.rows)?) {
+            return Ok(Done::Undo(Claimed::KeyUsed));
+        }
+    }
+    let reserved = ran.last().map_or(0, |ran| ran.changed);
+    if !was_moved(db, &order.id, reserved).await? {
         return Ok(Done::Undo(Claimed::OutOfStock));
     }
+    let (order, attempt) = with_attempt(rows::whole_order(&ran_at(&ran, 4)?.rows)?, taken.id)?;
     Ok(Done::Keep(Claimed::Granted {
         order: Box::new(order),
         attempt: Box::new(attempt),
     }))
 }
 
-/// An order and one of its attempts as they are now.
-pub(super) async fn read_back<C: Sql>(
-    db: &mut C,
-    order: &OrderId,
+/// An order that was read, and one of its attempts.
+pub(super) fn with_attempt(
+    order: Option<OrderRecord>,
     attempt: AttemptId,
 ) -> Result<(OrderRecord, AttemptRecord), StoreError> {
-    let order = rows::order(db, order).await?.ok_or(StoreError::Corrupt {
+    let order = order.ok_or(StoreError::Corrupt {
         what: "order that changed",
     })?;
     let attempt = order.attempts.iter().find(|record| record.id == attempt);
@@ -231,32 +266,69 @@ pub(super) async fn read_back<C: Sql>(
     Ok((order, attempt))
 }
 
-/// The order of a gateway order id: looked up, never parsed out of it; an order's own id is its first one.
-async fn find_order<C: Sql>(db: &mut C, claim: &Claim) -> Result<Option<OrderRecord>, StoreError> {
-    let attempts = rows::attempts_by_gateway_order(db, &claim.gateway_order_id).await?;
-    let id = match attempts.first() {
-        Some(record) => Some(record.order_id.clone()),
-        None => OrderId::parse(claim.gateway_order_id.as_str()).ok(),
-    };
-    let Some(id) = id else { return Ok(None) };
-    locked_order(db, &id, &claim.owner).await
+/// An order and one of its attempts as they are now.
+pub(super) async fn read_back<C: Sql>(
+    db: &mut C,
+    order: &OrderId,
+    attempt: AttemptId,
+) -> Result<(OrderRecord, AttemptRecord), StoreError> {
+    with_attempt(rows::order(db, order).await?, attempt)
 }
 
-async fn key_of_other_order<C: Sql>(
-    db: &mut C,
-    order: &OrderRecord,
-    claim: &Claim,
-) -> Result<bool, StoreError> {
-    let sql =
-        "-- key_owner\nSELECT order_id FROM payment_keys WHERE gateway = $1 AND payment_key = $2";
-    let values = values![
-        gateway_of(order, claim).as_str(),
-        claim.payment_key.as_str()
-    ];
-    let row = db.row("looking up a payment key", sql, values).await?;
-    row.map_or(Ok(false), |row| {
-        Ok(row.text("order_id")? != order.id.as_str())
+/// A gateway under which a payment key was claimed, and by which order.
+type KeyOwner = (GatewayName, OrderId);
+
+/// What a claim finds.
+struct Found {
+    /// The order that it names, if it is the claimer's.
+    order: Option<OrderRecord>,
+    /// Who owns its payment key.
+    key_owners: Vec<KeyOwner>,
+    /// Whether there is enough of everything on the shelf.
+    enough: bool,
+}
+
+/// The order that a claim names, locked and then read, and what else decides.
+async fn found<C: Sql>(db: &mut C, claim: &Claim) -> Result<Found, StoreError> {
+    db.lock(Lock::OrderNamed(&claim.gateway_order_id)).await?;
+    db.lock(Lock::AttemptsNamed(&claim.gateway_order_id))
+        .await?;
+    let reading = rows::reading_named(&claim.gateway_order_id);
+    let short = counting_short(&claim.gateway_order_id);
+    let ran = db.run(&[reading, key_owners(claim), short]).await?;
+    let order = rows::whole_order(&ran_at(&ran, 0)?.rows)?;
+    Ok(Found {
+        order: order.filter(|order| order.owner == claim.owner),
+        key_owners: key_rows(&ran_at(&ran, 1)?.rows)?,
+        enough: is_none_short(&ran_at(&ran, 2)?.rows)?,
     })
+}
+
+/// The statement that reads who owns a payment key, under every gateway that the claim may mean.
+fn key_owners(claim: &Claim) -> Statement<'_> {
+    let sql = "-- key_owners\nSELECT gateway, order_id FROM payment_keys WHERE payment_key = $1 AND gateway IN \
+               (SELECT gateway FROM attempts WHERE gateway_order_id = $2 UNION ALL SELECT CAST($3 AS TEXT))";
+    let values = values![
+        claim.payment_key.as_str(),
+        claim.gateway_order_id.as_str(),
+        claim.gateway.as_str(),
+    ];
+    Statement::new("looking up a payment key", sql, values)
+}
+
+fn key_rows<R: Columns>(rows: &[R]) -> Result<Vec<KeyOwner>, StoreError> {
+    let owner = |row: &R| {
+        let gateway = rows::gateway(row.text("gateway")?)?;
+        Ok((gateway, rows::order_id(row.text("order_id")?)?))
+    };
+    rows.iter().map(owner).collect()
+}
+
+fn is_of_other_order(order: &OrderRecord, claim: &Claim, owners: &[KeyOwner]) -> bool {
+    let gateway = gateway_of(order, claim);
+    owners
+        .iter()
+        .any(|(of, owner)| of == gateway && *owner != order.id)
 }
 
 async fn make<C: Sql>(
@@ -279,12 +351,8 @@ async fn make<C: Sql>(
     insert(db, order, &new, &claim.gateway_order_id, before).await
 }
 
-/// Binds a payment key to its order for ever; false when it was bound already.
-async fn take_key<C: Sql>(
-    db: &mut C,
-    taken: &AttemptRecord,
-    claim: &Claim,
-) -> Result<bool, StoreError> {
+/// The statement that binds a payment key to its order for ever; it changes nothing when the key was bound already.
+fn taking_key<'a>(taken: &'a AttemptRecord, claim: &'a Claim) -> Statement<'a> {
     let sql = "-- claim_key\nINSERT INTO payment_keys (gateway, payment_key, order_id) VALUES ($1, $2, $3) \
                ON CONFLICT DO NOTHING";
     let values = values![
@@ -292,11 +360,10 @@ async fn take_key<C: Sql>(
         claim.payment_key.as_str(),
         taken.order_id.as_str(),
     ];
-    let taken = db.execute("claiming a payment key", sql, values).await?;
-    Ok(taken == 1)
+    Statement::new("claiming a payment key", sql, values)
 }
 
-async fn save_claim<C: Sql>(db: &mut C, id: AttemptId, claim: &Claim) -> Result<(), StoreError> {
+fn saving_claim(id: AttemptId, claim: &Claim) -> Statement<'_> {
     let sql = "-- claim\nUPDATE attempts SET payment_key = $2, idempotency_key = $3, claimed_at = $4, node = $5 \
                WHERE id = $1";
     let values = values![
@@ -306,6 +373,5 @@ async fn save_claim<C: Sql>(db: &mut C, id: AttemptId, claim: &Claim) -> Result<
         claim.at,
         claim.node.as_str(),
     ];
-    db.execute("claiming an attempt", sql, values).await?;
-    Ok(())
+    Statement::new("claiming an attempt", sql, values)
 }

@@ -3,7 +3,7 @@
 use payment::id::OrderId;
 use payment::time::Millis;
 
-use super::engine::{Columns, Engine, Sql, Tx, values};
+use super::engine::{Columns, Engine, Sql, Statement, Tx, values};
 use super::{commit, orders, rows};
 use crate::clock::EpochMs;
 use crate::store::effects::{Effect, EffectEnd, EffectKind, EffectsWaiting, NotificationRow};
@@ -48,11 +48,31 @@ pub(super) async fn take<D: Engine>(
     let ids = taken.iter().map(|row| row.integer("id"));
     let mut ids = ids.collect::<Result<Vec<_>, _>>()?;
     ids.sort_unstable();
+    let effects = read(db, &ids).await?;
+    commit::<D>(tx, TAKING).await?;
+    Ok(effects)
+}
+
+/// The effects of these ids, each with its order's lines.
+async fn read<C: Sql>(db: &mut C, ids: &[i64]) -> Result<Vec<Effect>, StoreError> {
+    let sql = "-- effect\nSELECT e.id, e.key, e.takes, e.kind, e.order_id, e.attempt_id, a.number, o.amount_won, o.language, \
+               e.payload, e.created_at FROM outbox e JOIN orders o ON o.id = e.order_id \
+               JOIN attempts a ON a.id = e.attempt_id WHERE e.id = $1";
+    let statements = ids.iter().flat_map(|id| {
+        let effect = Statement::new(TAKING, sql, values![*id]);
+        [effect, orders::reading_lines_of_effect(*id)]
+    });
+    let ran = db.run(&statements.collect::<Vec<_>>()).await?;
     let mut effects = Vec::with_capacity(ids.len());
-    for id in ids {
-        match read(db, id).await {
+    for (id, pair) in ids.iter().zip(ran.chunks(2)) {
+        let row = pair.first().and_then(|ran| ran.rows.first());
+        let row = row.ok_or(StoreError::Corrupt {
+            what: "side effect",
+        });
+        match row.and_then(effect) {
             Ok(mut effect) => {
-                effect.lines = orders::lines(db, &effect.order_id).await?;
+                let lines = pair.get(1).map_or(&[][..], |ran| &ran.rows);
+                effect.lines = orders::line_rows(lines)?;
                 effects.push(effect);
             }
             // Of a newer version, perhaps: it stays for that one and holds up no other.
@@ -62,19 +82,7 @@ pub(super) async fn take<D: Engine>(
             Err(error) => return Err(error),
         }
     }
-    commit::<D>(tx, TAKING).await?;
     Ok(effects)
-}
-
-async fn read<C: Sql>(db: &mut C, id: i64) -> Result<Effect, StoreError> {
-    let sql = "-- effect\nSELECT e.id, e.key, e.takes, e.kind, e.order_id, e.attempt_id, a.number, o.amount_won, o.language, \
-               e.payload, e.created_at FROM outbox e JOIN orders o ON o.id = e.order_id \
-               JOIN attempts a ON a.id = e.attempt_id WHERE e.id = $1";
-    let row = db.row(TAKING, sql, values![id]).await?;
-    let row = row.ok_or(StoreError::Corrupt {
-        what: "side effect",
-    })?;
-    effect(&row)
 }
 
 fn effect<R: Columns>(row: &R) -> Result<Effect, StoreError> {
@@ -111,23 +119,36 @@ pub(super) async fn end<D: Engine>(
     // In the order of their ids, so that two nodes never wait for each other.
     let mut order: Vec<usize> = (0..ends.len()).collect();
     order.sort_unstable_by_key(|index| ends[*index].id);
-    for index in order {
-        let end = &ends[index];
-        let done = end.again.is_none().then_some(now);
-        let next = end.again.map_or(now, |after| now.plus(after));
-        let sql = "-- end_effect\nUPDATE outbox SET done_at = $3, next_at = $4 WHERE id = $1 AND takes = $2 \
-                   AND done_at IS NULL";
-        let values = values![end.id, end.takes, done, next];
-        own[index] = db.execute(ENDING, sql, values).await? == 1;
-        if own[index] {
-            let sql = "-- notify\nINSERT INTO notifications (key, seq, order_id, kind, body, created_at) \
-                       SELECT key, id, order_id, kind, $2, created_at FROM outbox WHERE id = $1 ON CONFLICT DO NOTHING";
-            let values = values![end.id, end.notification.as_str()];
-            db.execute(ENDING, sql, values).await?;
+    let ending: Vec<_> = order
+        .iter()
+        .map(|index| ending(&ends[*index], now))
+        .collect();
+    let ended = db.run(&ending).await?;
+    let mut telling = Vec::new();
+    for (index, ended) in order.iter().zip(&ended) {
+        own[*index] = ended.changed == 1;
+        if own[*index] {
+            telling.push(notifying(&ends[*index]));
         }
     }
+    db.run(&telling).await?;
     commit::<D>(tx, ENDING).await?;
     Ok(own)
+}
+
+/// The statement that ends a take, unless the effect was taken again or ended since.
+fn ending(end: &EffectEnd, now: EpochMs) -> Statement<'_> {
+    let done = end.again.is_none().then_some(now);
+    let next = end.again.map_or(now, |after| now.plus(after));
+    let sql = "-- end_effect\nUPDATE outbox SET done_at = $3, next_at = $4 WHERE id = $1 AND takes = $2 \
+               AND done_at IS NULL";
+    Statement::new(ENDING, sql, values![end.id, end.takes, done, next])
+}
+
+fn notifying(end: &EffectEnd) -> Statement<'_> {
+    let sql = "-- notify\nINSERT INTO notifications (key, seq, order_id, kind, body, created_at) \
+               SELECT key, id, order_id, kind, $2, created_at FROM outbox WHERE id = $1 ON CONFLICT DO NOTHING";
+    Statement::new(ENDING, sql, values![end.id, end.notification.as_str()])
 }
 
 /// What waits.

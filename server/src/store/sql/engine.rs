@@ -3,7 +3,7 @@
 //! Both databases read `$1` as the first value and store times, amounts and flags as 64-bit integers, so nearly every
 //! statement is the same. Where they differ is said here, and how in `sqlite.rs` and `postgres.rs`.
 
-use payment::id::{GatewayName, OrderId};
+use payment::id::{GatewayName, GatewayOrderId, OrderId};
 use sqlx::Transaction;
 
 use crate::clock::EpochMs;
@@ -59,8 +59,26 @@ pub trait Sql: Sized + Send {
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<Option<Self::Row>, StoreError>> + Send;
 
-    /// Waits until nobody else can change this, and keeps it so until the transaction ends.
-    fn lock(&mut self, what: Lock<'_>) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// Runs statements one after the other, where the database can in one exchange; what each came to, in their order. Of
+    /// statements behind one that fails none is run.
+    fn run(
+        &mut self,
+        statements: &[Statement<'_>],
+    ) -> impl Future<Output = Result<Vec<Ran<Self::Row>>, StoreError>> + Send;
+
+    /// The statement that waits until nobody else can change this, and keeps it so until the transaction ends; `None`
+    /// where a transaction that writes has everything to itself.
+    fn locking(what: Lock<'_>) -> Option<Statement<'_>>;
+
+    /// Locks.
+    fn lock(&mut self, what: Lock<'_>) -> impl Future<Output = Result<(), StoreError>> + Send {
+        async move {
+            if let Some(lock) = Self::locking(what) {
+                self.execute(lock.doing, lock.sql, &lock.values).await?;
+            }
+            Ok(())
+        }
+    }
 
     /// The time by the clock that all nodes go by; `own` is the caller's.
     fn clock(&mut self, own: EpochMs) -> impl Future<Output = Result<EpochMs, StoreError>> + Send;
@@ -72,6 +90,71 @@ pub trait Sql: Sized + Send {
     fn commit_refused(error: &sqlx::Error) -> bool;
 }
 
+/// The id of the order that a gateway order id `$1` names: looked up, never parsed out of it; an order's own id is its
+/// first one.
+macro_rules! order_named {
+    () => {
+        "coalesce((SELECT order_id FROM attempts WHERE gateway_order_id = $1 ORDER BY id LIMIT 1), $1)"
+    };
+}
+pub(in crate::store) use order_named;
+
+/// A statement with its values, to be run along with others.
+#[derive(Debug, Clone)]
+pub struct Statement<'a> {
+    /// What is being done, for errors.
+    pub doing: &'static str,
+    /// Its text.
+    pub sql: &'static str,
+    /// The values of `$1` and so on.
+    pub values: Vec<Value<'a>>,
+}
+
+impl<'a> Statement<'a> {
+    /// A statement.
+    pub(in crate::store) fn new(
+        doing: &'static str,
+        sql: &'static str,
+        values: &[Value<'a>],
+    ) -> Self {
+        Self {
+            doing,
+            sql,
+            values: values.to_vec(),
+        }
+    }
+}
+
+/// What one of several statements came to.
+#[derive(Debug)]
+pub struct Ran<R> {
+    /// How many rows it changed.
+    pub changed: u64,
+    /// The rows that it answered with.
+    pub rows: Vec<R>,
+}
+
+/// What the statement at a place came to.
+pub(super) fn ran_at<R>(ran: &[Ran<R>], place: usize) -> Result<&Ran<R>, StoreError> {
+    ran.get(place).ok_or(StoreError::Corrupt {
+        what: "answer to several statements",
+    })
+}
+
+/// Adds a statement to a text, its values numbered on from so many before it.
+pub(in crate::store) fn push_renumbered(text: &mut String, sql: &str, before: usize) {
+    let mut pieces = sql.split('$');
+    text.push_str(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        let digits = piece.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, rest) = piece.split_at(digits);
+        let number: usize = number.parse().unwrap_or(0);
+        text.push('$');
+        text.push_str(&(before + number).to_string());
+        text.push_str(rest);
+    }
+}
+
 /// What a transaction locks, in this order: locks of one order everywhere are what makes deadlocks impossible.
 #[derive(Debug, Clone, Copy)]
 pub enum Lock<'a> {
@@ -79,6 +162,14 @@ pub enum Lock<'a> {
     Order(&'a OrderId),
     /// The attempts of an order that is locked, by id: hints to ask about one change it without its order.
     Attempts(&'a OrderId),
+    /// The order of an attempt: to which order it belongs never changes.
+    OrderOf(AttemptId),
+    /// The attempts of the order of an attempt, once that is locked.
+    AttemptsOf(AttemptId),
+    /// The order that a gateway order id names.
+    OrderNamed(&'a GatewayOrderId),
+    /// Its attempts, once it is locked.
+    AttemptsNamed(&'a GatewayOrderId),
     /// One attempt, by whoever changes nothing but when it is asked about.
     Attempt(AttemptId),
     /// A gateway's attempts that are asked about later than now, by id.
@@ -218,9 +309,9 @@ pub(crate) fn fault(
 /// Statements and columns in a driver's own types; `$text` is what it makes of a text.
 macro_rules! speak {
     ($database:ty, $row:ty, $text:expr) => {
-        fn bound<'q>(
-            sql: &'static str,
-            values: &[Value<'_>],
+        fn bound<'q, 'v>(
+            sql: impl sqlx::SqlSafeStr,
+            values: impl IntoIterator<Item = &'v Value<'v>>,
         ) -> sqlx::query::Query<'q, $database, <$database as sqlx::Database>::Arguments> {
             let mut query = sqlx::query(sql);
             for value in values {
@@ -232,6 +323,29 @@ macro_rules! speak {
                 };
             }
             query
+        }
+
+        /// What each of several statements came to; with an error, how many came to their end before it.
+        async fn gathered(
+            mut answers: impl futures::Stream<
+                Item = Result<
+                    sqlx::Either<<$database as sqlx::Database>::QueryResult, $row>,
+                    sqlx::Error,
+                >,
+            > + Unpin,
+        ) -> Result<Vec<$crate::store::sql::engine::Ran<$row>>, (usize, sqlx::Error)> {
+            let (mut all, mut rows) = (Vec::new(), Vec::new());
+            while let Some(answer) = futures::StreamExt::next(&mut answers).await {
+                match answer {
+                    Ok(sqlx::Either::Right(row)) => rows.push(row),
+                    Ok(sqlx::Either::Left(done)) => all.push($crate::store::sql::engine::Ran {
+                        changed: done.rows_affected(),
+                        rows: std::mem::take(&mut rows),
+                    }),
+                    Err(error) => return Err((all.len(), error)),
+                }
+            }
+            Ok(all)
         }
 
         impl $crate::store::sql::engine::Columns for $row {

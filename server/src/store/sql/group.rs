@@ -1,9 +1,10 @@
 //! Group commit: changes that wait for the one writer are made in one transaction and reach the disk by one sync.
 //!
 //! Whoever is given the writer first takes along everybody who waits by then, and works for all in a task of its own.
-//! Nobody is answered before the commit. Each change has a savepoint, so that one that fails or is refused takes nothing of
-//! the others along; the answers are those of the changes made one after the other. Where a database has several writers,
-//! and groups what commits at once by itself, each change has its own transaction.
+//! Nobody is answered before the commit. Where one fails, or has to take back what it did, all is taken back and each is
+//! made again by itself, so that none takes anything of the others along; the answers are those of the changes made one
+//! after the other. Where a database has several writers, and groups what commits at once by itself, each change has its own
+//! transaction.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,7 @@ use sqlx::Connection as _;
 use sqlx::pool::PoolConnection;
 use tokio::sync::oneshot;
 
-use super::engine::{Engine, Sql as _, fault};
+use super::engine::{Engine, fault};
 use super::{SqlStore, commit, not_taken};
 use crate::store::StoreError;
 
@@ -26,17 +27,15 @@ struct Together(#[source] Arc<StoreError>);
 /// the time that the next may wait for it.
 const MOST: usize = 64;
 
-/// Separates the members of a group.
-const FIRST: &str = "-- group_first\nSAVEPOINT member";
-const NEXT: &str = "-- group_next\nRELEASE member; SAVEPOINT member";
-const UNDO: &str = "-- group_undo\nROLLBACK TO member";
 const DOING: &str = "writing together";
 
 /// What a change came to.
 pub(super) enum Done<T> {
     /// It stands.
     Keep(T),
-    /// Nothing of it stands.
+    /// It was refused before anything was changed.
+    Nothing(T),
+    /// It was refused, and what it had changed is to be taken back.
     Undo(T),
 }
 
@@ -57,7 +56,7 @@ pub(super) trait Change<D: Engine>: Send + Sync + 'static {
 /// A change that waits for the writer, whatever its answer.
 #[async_trait]
 trait Waiting<D: Engine>: Send {
-    /// Makes it; whether it is to stand.
+    /// Makes it; whether the transaction may go on: nothing in it is to be taken back.
     async fn make(&mut self, db: &mut D::Connection) -> bool;
     /// Makes it in a transaction of its own, and answers.
     async fn make_alone(self: Box<Self>, store: &SqlStore<D>);
@@ -79,13 +78,13 @@ struct One<D: Engine, C: Change<D>> {
 #[async_trait]
 impl<D: Engine, C: Change<D>> Waiting<D> for One<D, C> {
     async fn make(&mut self, db: &mut D::Connection) -> bool {
-        let (came_to, stands) = match self.change.make(db).await {
-            Ok(Done::Keep(answer)) => (Ok(answer), true),
+        let (came_to, goes_on) = match self.change.make(db).await {
+            Ok(Done::Keep(answer) | Done::Nothing(answer)) => (Ok(answer), true),
             Ok(Done::Undo(answer)) => (Ok(answer), false),
             Err(error) => (Err(error), false),
         };
         self.came_to = Some(came_to);
-        stands
+        goes_on
     }
 
     async fn make_alone(self: Box<Self>, store: &SqlStore<D>) {
@@ -245,8 +244,9 @@ async fn run<D: Engine>(store: &SqlStore<D>, mut writer: PoolConnection<D>, grou
     }
 }
 
-/// Makes a group in one transaction, commits it and answers. Gives the group back when the transaction went, as after a full
-/// disk, and with it what all of them had done in it: then nothing was committed, and nobody is answered yet.
+/// Makes a group in one transaction, commits it and answers. Gives the group back when the transaction cannot stand: one of
+/// them failed, or has to take back what it did, or the database itself took all back, as after a full disk. Then nothing
+/// was committed, and nobody is answered yet.
 async fn write_together<D: Engine>(
     db: &mut D::Connection,
     mut group: Vec<Member<D>>,
@@ -270,26 +270,12 @@ async fn write_together<D: Engine>(
         answer_all(group, ended);
         return Ok(());
     }
-    if make_all::<D>(&mut tx, &mut group).await.is_err() {
-        return Err(group);
-    }
-    answer_all(group, commit::<D>(tx, DOING).await);
-    Ok(())
-}
-
-/// Makes every change behind a savepoint of its own; an error says that the transaction is gone.
-async fn make_all<D: Engine>(
-    db: &mut D::Connection,
-    group: &mut [Member<D>],
-) -> Result<(), StoreError> {
-    let mut savepoint = FIRST;
-    for member in group {
-        db.execute(DOING, savepoint, &[]).await?;
-        savepoint = NEXT;
-        if !member.make(db).await {
-            db.execute(DOING, UNDO, &[]).await?;
+    for member in &mut group {
+        if !member.make(&mut tx).await {
+            return Err(group);
         }
     }
+    answer_all(group, commit::<D>(tx, DOING).await);
     Ok(())
 }
 
@@ -321,7 +307,7 @@ async fn alone<D: Engine, C: Change<D>>(
     if C::ONE_STATEMENT {
         let done = change.make(&mut *store.writer().await?).await?;
         return Ok(match done {
-            Done::Keep(answer) | Done::Undo(answer) => answer,
+            Done::Keep(answer) | Done::Nothing(answer) | Done::Undo(answer) => answer,
         });
     }
     let mut tx = store.write().await?;
@@ -331,6 +317,6 @@ async fn alone<D: Engine, C: Change<D>>(
             Ok(answer)
         }
         // Dropped with its transaction, which rolls back.
-        Done::Undo(answer) => Ok(answer),
+        Done::Nothing(answer) | Done::Undo(answer) => Ok(answer),
     }
 }

@@ -8,7 +8,7 @@ use payment::money::Won;
 use payment::order::OrderStatus;
 
 use super::commit;
-use super::engine::{Columns, Engine, Lock, Sql, Tx, values};
+use super::engine::{Columns, Engine, Lock, Sql, Statement, Tx, values};
 use super::group::{Change, Done};
 use super::rows::{attempts, order_id, order_record, select_attempts, won};
 use crate::clock::EpochMs;
@@ -17,6 +17,8 @@ use crate::store::{
     ProductRow, StoreError,
 };
 
+/// What is being done, for errors.
+const LINES: &str = "reading an order's lines";
 /// Most orders ended in one step: they are locked together.
 const LAPSES: u32 = 256;
 
@@ -62,14 +64,16 @@ impl<D: Engine> Change<D> for NewOrderRow {
 
 /// Makes an order at the shelf's prices; writes only when nothing stands against it.
 async fn make_order<C: Sql>(db: &mut C, order: &NewOrderRow) -> Result<OrderMade, StoreError> {
+    let sql = "-- make_order_price\nSELECT price_won, total - reserved - sold AS free FROM products WHERE sku = $1";
+    let pricing = order
+        .items
+        .iter()
+        .map(|(sku, _)| Statement::new("pricing an order", sql, values![sku.as_str()]));
+    let priced = db.run(&pricing.collect::<Vec<_>>()).await?;
     let mut sum = Won::ZERO;
     let mut prices = Vec::with_capacity(order.items.len());
-    for (sku, quantity) in &order.items {
-        let sql = "-- make_order_price\nSELECT price_won, total - reserved - sold AS free FROM products WHERE sku = $1";
-        let row = db
-            .row("pricing an order", sql, values![sku.as_str()])
-            .await?;
-        let Some(row) = row else {
+    for ((sku, quantity), priced) in order.items.iter().zip(&priced) {
+        let Some(row) = priced.rows.first() else {
             return Ok(OrderMade::UnknownSku(sku.clone()));
         };
         if row.integer("free")? < i64::from(*quantity) {
@@ -105,22 +109,56 @@ async fn insert_order<C: Sql>(
         order.expires_at,
         order.language,
     ];
-    db.execute(doing, sql, values).await?;
-    for ((sku, quantity), price) in order.items.iter().zip(prices) {
-        let sql = "-- make_order_line\nINSERT INTO order_lines (order_id, sku, quantity, price_won) VALUES ($1, $2, $3, $4)";
-        let values = values![id, sku.as_str(), *quantity, price.get()];
-        db.execute(doing, sql, values).await?;
-    }
+    let mut statements = vec![Statement::new(doing, sql, values)];
+    let sql = "-- make_order_line\nINSERT INTO order_lines (order_id, sku, quantity, price_won) VALUES ($1, $2, $3, $4)";
+    let lines = order
+        .items
+        .iter()
+        .zip(prices)
+        .map(|((sku, quantity), price)| {
+            Statement::new(
+                doing,
+                sql,
+                values![id, sku.as_str(), *quantity, price.get()],
+            )
+        });
+    statements.extend(lines);
+    db.run(&statements).await?;
     Ok(())
+}
+
+/// A statement that selects the lines of an order; `$id` is an expression.
+macro_rules! select_lines {
+    ($name:literal, $id:literal) => {
+        concat!(
+            "-- ",
+            $name,
+            "\nSELECT l.sku, p.name_ko, p.name_en, l.quantity, l.price_won FROM order_lines l \
+             JOIN products p ON p.sku = l.sku WHERE l.order_id = ",
+            $id,
+            " ORDER BY p.position"
+        )
+    };
 }
 
 /// The lines of an order.
 pub(super) async fn lines<C: Sql>(db: &mut C, id: &OrderId) -> Result<Vec<LineRow>, StoreError> {
-    let sql = "-- lines\nSELECT l.sku, p.name_ko, p.name_en, l.quantity, l.price_won FROM order_lines l \
-               JOIN products p ON p.sku = l.sku WHERE l.order_id = $1 ORDER BY p.position";
-    let doing = "reading an order's lines";
-    let rows = db.rows(doing, sql, values![id.as_str()]).await?;
-    let line = |row: &C::Row| {
+    let sql = select_lines!("lines", "$1");
+    line_rows(&db.rows(LINES, sql, values![id.as_str()]).await?)
+}
+
+/// The statement that reads the lines of a side effect's order.
+pub(super) fn reading_lines_of_effect(effect: i64) -> Statement<'static> {
+    let sql = select_lines!(
+        "lines_of_effect",
+        "(SELECT order_id FROM outbox WHERE id = $1)"
+    );
+    Statement::new(LINES, sql, values![effect])
+}
+
+/// Rows as lines.
+pub(super) fn line_rows<R: Columns>(rows: &[R]) -> Result<Vec<LineRow>, StoreError> {
+    let line = |row: &R| {
         Ok(LineRow {
             sku: sku(row)?,
             name: both(row, "name_ko", "name_en")?,

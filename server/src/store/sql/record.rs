@@ -2,12 +2,14 @@
 
 use async_trait::async_trait;
 use payment::attempt::{Attempt, AttemptStatus, Event, LateSuccess, Step};
+use payment::id::OrderId;
 use payment::money::Currency;
+use payment::order::OrderStatus;
 
-use super::claim::read_back;
-use super::engine::{Columns as _, Engine, Lock, Sql, values};
+use super::claim::with_attempt;
+use super::engine::{Engine, Lock, Sql, Statement, ran_at, values};
 use super::group::{Change, Done};
-use super::stock::move_stock;
+use super::stock::{move_stock, moving};
 use super::{deposits, refunds, rows};
 use crate::clock::EpochMs;
 use crate::store::rules::deposits::learn_account;
@@ -17,6 +19,18 @@ use crate::store::rules::records::{
 };
 use crate::store::rules::stock::takes_more;
 use crate::store::{Asked, AttemptId, AttemptRecord, Evidence, OrderRecord, Recorded, StoreError};
+
+/// The statement that queues a side effect under a key of its kind, its attempt and this.
+macro_rules! queue_effect {
+    ($number:literal) => {
+        concat!(
+            "-- queue_effect\nINSERT INTO outbox (key, order_id, attempt_id, kind, payload, created_at) \
+             VALUES ($3 || ':' || CAST($2 AS TEXT) || ",
+            $number,
+            ", $1, $2, $3, $4, $5) ON CONFLICT DO NOTHING"
+        )
+    };
+}
 
 /// Something that was learned of an attempt.
 pub(super) struct Learned {
@@ -68,30 +82,14 @@ async fn record<C: Sql>(
     }
     let mut step = take_step(db, &stored, event, late).await?;
     let followed = refunds::follow(db, &stored, (event, &mut step), evidence).await?;
-    if step.next != before {
-        save_attempt(db, &stored, &step.next, evidence.at, lease).await?;
-    }
-    if followed.begun {
-        refunds::make_due(db, id, evidence.at).await?;
-    }
-    if event == Event::CancelRefused && step.next.void && step.next.holds_money() {
-        put_off(db, &stored, evidence.at, lease).await?;
-    }
-    if let Some(resent_at) = evidence.resent_at {
-        save_resend(db, id, resent_at).await?;
-    }
-    if evidence.asked.is_some() && evidence.at >= order.expires_at {
-        save_answered(db, id, evidence.at).await?;
-    }
-    let (order, after) = read_back(db, &order.id, id).await?;
-    add_evidence(db, &after, event_name(event), evidence, step.why).await?;
-    save_order(db, &order).await?;
-    queue_effects(db, &before, &after, &step, &order, evidence.at).await?;
-    // What takes more was taken with the step. The rest last: other orders wait for it, so it is held for the shortest time.
-    let (from, to) = (before.holding(), step.next.holding());
-    if !takes_more(from, to) {
-        move_stock(db, &order.id, from, to).await?;
-    }
+    let learned = Learning {
+        stored: &stored,
+        order: &order,
+        event,
+        evidence,
+        begun: followed.begun,
+    };
+    let (order, after) = write_down(db, &learned, &step, lease).await?;
     Ok(Recorded {
         before,
         after,
@@ -102,19 +100,93 @@ async fn record<C: Sql>(
     })
 }
 
+/// What was learned, of what, and whether a refund begins with it.
+struct Learning<'a> {
+    stored: &'a AttemptRecord,
+    order: &'a OrderRecord,
+    event: Event,
+    evidence: &'a Evidence,
+    begun: bool,
+}
+
+/// Stores a step with all that follows from it; the order and the attempt as they are then.
+async fn write_down<C: Sql>(
+    db: &mut C,
+    learned: &Learning<'_>,
+    step: &Step,
+    lease: Option<EpochMs>,
+) -> Result<(OrderRecord, AttemptRecord), StoreError> {
+    let Learning {
+        stored,
+        order,
+        event,
+        evidence,
+        begun,
+    } = *learned;
+    let (id, before, at) = (stored.id, stored.attempt, evidence.at);
+    let next = AttemptRecord {
+        attempt: step.next,
+        ..stored.clone()
+    };
+    let status = order_with(order, &next).status();
+    let effects = effects_of(&before, &step.next, step, status);
+    let refused = event == Event::CancelRefused && step.next.void && step.next.holds_money();
+    let mut statements = Vec::new();
+    if step.next != before {
+        statements.push(saving_attempt(stored, &step.next, at, lease));
+    }
+    if begun {
+        statements.push(refunds::making_due(id, at));
+    }
+    // A newer hint stays.
+    if refused && !is_hinted(stored, lease) {
+        statements.push(putting_off(id, at));
+    }
+    if let Some(resent_at) = evidence.resent_at {
+        statements.push(saving_resend(id, resent_at));
+    }
+    if evidence.asked.is_some() && at >= order.expires_at {
+        statements.push(saving_answered(id, at));
+    }
+    statements.push(adding_evidence(
+        &next,
+        event_name(event),
+        evidence,
+        step.why,
+    ));
+    statements.push(saving_order(&order.id, status));
+    let queued = effects.iter();
+    statements.extend(queued.map(|(kind, told)| queueing_effect(&next, kind.as_str(), told, at)));
+    let read = statements.len();
+    statements.push(rows::reading(&order.id));
+    // What takes more was taken with the step. The rest last: other orders wait for it, so it is held for the shortest time.
+    let (from, to) = (before.holding(), step.next.holding());
+    if !takes_more(from, to) {
+        statements.extend(moving::<C>(&order.id, from, to));
+    }
+    let ran = db.run(&statements).await?;
+    with_attempt(rows::whole_order(&ran_at(&ran, read)?.rows)?, id)
+}
+
+/// An order with one of its attempts as it is to be.
+fn order_with(order: &OrderRecord, next: &AttemptRecord) -> OrderRecord {
+    let mut order = order.clone();
+    for record in &mut order.attempts {
+        if record.id == next.id {
+            record.attempt = next.attempt;
+        }
+    }
+    order
+}
+
 /// Locks the order of an attempt and reads both.
 pub(super) async fn lock<C: Sql>(
     db: &mut C,
     id: AttemptId,
 ) -> Result<(OrderRecord, AttemptRecord), StoreError> {
-    // To which order it belongs never changes; what it is may, until its order is locked.
-    let attempt = rows::attempt(db, id).await?.ok_or(StoreError::Corrupt {
-        what: "attempt to record",
-    })?;
-    let order = &attempt.order_id;
-    db.lock(Lock::Order(order)).await?;
-    db.lock(Lock::Attempts(order)).await?;
-    read_back(db, order, id).await
+    db.lock(Lock::OrderOf(id)).await?;
+    db.lock(Lock::AttemptsOf(id)).await?;
+    with_attempt(rows::read_order(db, &rows::reading_of(id)).await?, id)
 }
 
 /// Whether an answer is about what the row is now. A payment key belongs to the attempt that sent it: where another has
@@ -164,14 +236,13 @@ async fn take_step<C: Sql>(
     Ok(without_stock(&stored.attempt, event))
 }
 
-/// Stores the machine's part of an attempt.
-pub(super) async fn save_attempt<C: Sql>(
-    db: &mut C,
+/// The statement that stores the machine's part of an attempt.
+pub(super) fn saving_attempt(
     stored: &AttemptRecord,
     next: &Attempt,
     now: EpochMs,
     own_lease: Option<EpochMs>,
-) -> Result<(), StoreError> {
+) -> Statement<'static> {
     let moved = next.status != stored.attempt.status;
     let ask_at = next_look(stored, next, now, own_lease);
     let unknown_since = unknown_since(stored, next, now);
@@ -199,51 +270,48 @@ pub(super) async fn save_attempt<C: Sql>(
         ended,
         now,
     ];
-    db.execute("storing an attempt", sql, values).await?;
-    Ok(())
+    Statement::new("storing an attempt", sql, values)
 }
 
-/// A refused cancel of money that is owed is tried again much later, whatever state it leads back to; a newer hint stays.
-async fn put_off<C: Sql>(
+/// Stores the machine's part of an attempt.
+pub(super) async fn save_attempt<C: Sql>(
     db: &mut C,
     stored: &AttemptRecord,
+    next: &Attempt,
     now: EpochMs,
     own_lease: Option<EpochMs>,
 ) -> Result<(), StoreError> {
-    if is_hinted(stored, own_lease) {
-        return Ok(());
-    }
+    let saving = saving_attempt(stored, next, now, own_lease);
+    db.run(&[saving]).await?;
+    Ok(())
+}
+
+/// The statement for a refused cancel of money that is owed: tried again much later, whatever state it leads back to.
+fn putting_off(id: AttemptId, now: EpochMs) -> Statement<'static> {
     let sql = "-- put_off\nUPDATE attempts SET ask_at = $2 WHERE id = $1";
-    let values = values![stored.id.0, now.plus(REFUSED_LOOK)];
-    db.execute("putting a refused cancel off", sql, values)
-        .await?;
-    Ok(())
+    let values = values![id.0, now.plus(REFUSED_LOOK)];
+    Statement::new("putting a refused cancel off", sql, values)
 }
 
-/// Notes when the last send began: "not found" is no answer until the gateway has settled since then.
-async fn save_resend<C: Sql>(db: &mut C, id: AttemptId, at: EpochMs) -> Result<(), StoreError> {
+/// The statement that notes when the last send began: "not found" is no answer until the gateway has settled since then.
+fn saving_resend(id: AttemptId, at: EpochMs) -> Statement<'static> {
     let sql = "-- save_resend\nUPDATE attempts SET resent_at = $2 WHERE id = $1";
-    db.execute("storing a resend", sql, values![id.0, at])
-        .await?;
-    Ok(())
+    Statement::new("storing a resend", sql, values![id.0, at])
 }
 
-/// Notes that the gateway was heard when the order's time was over.
-async fn save_answered<C: Sql>(db: &mut C, id: AttemptId, at: EpochMs) -> Result<(), StoreError> {
+/// The statement that notes that the gateway was heard when the order's time was over.
+fn saving_answered(id: AttemptId, at: EpochMs) -> Statement<'static> {
     let sql = "-- save_answered\nUPDATE attempts SET answered_at = $2 WHERE id = $1";
-    db.execute("noting an answer", sql, values![id.0, at])
-        .await?;
-    Ok(())
+    Statement::new("noting an answer", sql, values![id.0, at])
 }
 
-/// Adds to the evidence; the same word twice in a row, with the same state, is kept once.
-pub(super) async fn add_evidence<C: Sql>(
-    db: &mut C,
-    attempt: &AttemptRecord,
-    event: &str,
-    evidence: &Evidence,
-    why: &str,
-) -> Result<(), StoreError> {
+/// The statement that adds to the evidence; the same word twice in a row, with the same state, is kept once.
+pub(super) fn adding_evidence<'a>(
+    attempt: &'a AttemptRecord,
+    event: &'a str,
+    evidence: &'a Evidence,
+    why: &'a str,
+) -> Statement<'a> {
     let sql = "-- add_evidence\nINSERT INTO evidence (order_id, attempt_id, at, source, event, told, status, why) \
          SELECT $1, $2, $3, $4, $5, $6, $7, $8 WHERE NOT EXISTS (SELECT 1 FROM (SELECT event, status, told \
          FROM evidence WHERE order_id = $1 AND attempt_id = $2 ORDER BY id DESC LIMIT 1) last \
@@ -258,47 +326,55 @@ pub(super) async fn add_evidence<C: Sql>(
         attempt.attempt.status.as_str(),
         why,
     ];
-    db.execute("storing evidence", sql, values).await?;
-    Ok(())
+    Statement::new("storing evidence", sql, values)
 }
 
-pub(super) async fn save_order<C: Sql>(db: &mut C, order: &OrderRecord) -> Result<(), StoreError> {
-    let sql = "-- save_order\nUPDATE orders SET status = $2 WHERE id = $1 AND status <> $2";
-    let values = values![order.id.as_str(), order.status().as_str()];
-    db.execute("storing an order's status", sql, values).await?;
-    Ok(())
-}
-
-/// Queues the side effects of a step; each has a key, so that it is queued once in all.
-async fn queue_effects<C: Sql>(
+/// Adds to the evidence.
+pub(super) async fn add_evidence<C: Sql>(
     db: &mut C,
-    before: &Attempt,
-    after: &AttemptRecord,
-    step: &Step,
-    order: &OrderRecord,
-    at: EpochMs,
+    attempt: &AttemptRecord,
+    event: &str,
+    evidence: &Evidence,
+    why: &str,
 ) -> Result<(), StoreError> {
-    let doing = "queueing a side effect";
-    let id = after.id.0;
-    for (kind, told) in effects_of(before, &after.attempt, step, order.status()) {
-        let kind = kind.as_str();
-        let mut key = format!("{kind}:{id}");
-        if told.is_empty() {
-            // The order is locked, so this is a transition of its own: a deposit may be undone and made again.
-            let sql = "-- count_effects\nSELECT count(*) AS earlier FROM outbox WHERE attempt_id = $1 AND kind = $2";
-            let row = db.row(doing, sql, values![id, kind]).await?;
-            let times = row.map_or(Ok(0), |row| row.integer("earlier"))?;
-            if times > 0 {
-                key = format!("{key}:{}", times + 1);
-            }
-        } else {
-            key = format!("{key}:{told}");
-        }
-        let sql = "-- queue_effect\nINSERT INTO outbox (key, order_id, attempt_id, kind, payload, created_at) \
-                   VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
-        let order = order.id.as_str();
-        let values = values![key.as_str(), order, id, kind, told.as_str(), at];
-        db.execute(doing, sql, values).await?;
-    }
+    db.run(&[adding_evidence(attempt, event, evidence, why)])
+        .await?;
     Ok(())
+}
+
+/// The statement that stores an order's status.
+fn saving_order(order: &OrderId, status: OrderStatus) -> Statement<'_> {
+    let sql = "-- save_order\nUPDATE orders SET status = $2 WHERE id = $1 AND status <> $2";
+    let values = values![order.as_str(), status.as_str()];
+    Statement::new("storing an order's status", sql, values)
+}
+
+/// Stores an order's status.
+pub(super) async fn save_order<C: Sql>(db: &mut C, order: &OrderRecord) -> Result<(), StoreError> {
+    db.run(&[saving_order(&order.id, order.status())]).await?;
+    Ok(())
+}
+
+/// The statement that queues a side effect of a step; each has a key, so that it is queued once in all. One that tells
+/// nothing is a transition of its own each time, which its number tells apart: a deposit may be undone and made again. The
+/// order is locked.
+fn queueing_effect<'a>(
+    after: &'a AttemptRecord,
+    kind: &'a str,
+    told: &'a str,
+    at: EpochMs,
+) -> Statement<'a> {
+    let sql = if told.is_empty() {
+        queue_effect!(
+            "coalesce(':' || CAST(1 + nullif((SELECT count(*) FROM outbox WHERE attempt_id = $2 AND kind = $3), 0) AS TEXT), '')"
+        )
+    } else {
+        queue_effect!("':' || $4")
+    };
+    let order = after.order_id.as_str();
+    Statement::new(
+        "queueing a side effect",
+        sql,
+        values![order, after.id.0, kind, told, at],
+    )
 }

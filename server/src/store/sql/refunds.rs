@@ -6,7 +6,7 @@ use payment::money::Won;
 use payment::refund::{Heard, Refund, RefundStatus, begin_next};
 
 use super::claim::read_back;
-use super::engine::{Columns, Engine, Lock, Sql, Tx, Value, values};
+use super::engine::{Columns, Engine, Lock, Sql, Statement, Tx, Value, values};
 use super::record::{add_evidence, save_attempt, save_order};
 use super::rows::{order_id, won};
 use super::{commit, rows};
@@ -183,7 +183,7 @@ pub(super) async fn ask<D: Engine>(
     let begun = attempt != paying.attempt;
     if begun {
         save_attempt(db, paying, &attempt, new.at, None).await?;
-        make_due(db, paying.id, new.at).await?;
+        db.run(&[making_due(paying.id, new.at)]).await?;
     }
     save_changed(db, &refunds, &next, "", new.at).await?;
     let (order, after) = read_back(db, &new.order_id, paying.id).await?;
@@ -226,16 +226,10 @@ async fn insert<C: Sql>(
     refund_row(&row.ok_or_else(|| corrupt("new refund"))?)
 }
 
-/// Makes an attempt's look due at once: the refund that has just begun is its question.
-pub(super) async fn make_due<C: Sql>(
-    db: &mut C,
-    attempt: AttemptId,
-    now: EpochMs,
-) -> Result<(), StoreError> {
+/// The statement that makes an attempt's look due at once: the refund that has just begun is its question.
+pub(super) fn making_due(attempt: AttemptId, now: EpochMs) -> Statement<'static> {
     let sql = "-- make_due\nUPDATE attempts SET ask_at = $2, asks = 0 WHERE id = $1";
-    let values = values![attempt.0, now];
-    db.execute("beginning a refund", sql, values).await?;
-    Ok(())
+    Statement::new("beginning a refund", sql, values![attempt.0, now])
 }
 
 /// What a word did to the refunds of its attempt.

@@ -9,7 +9,7 @@ use payment::money::{Currency, Money, Won};
 use payment::reach::{Reach, Reason};
 
 use super::deposits;
-use super::engine::{Columns, Sql, values};
+use super::engine::{Columns, Sql, Statement, order_named, values};
 use crate::clock::EpochMs;
 use crate::gateway::Window;
 use crate::store::{AttemptId, AttemptRecord, OrderRecord, Owner, StoreError};
@@ -173,19 +173,80 @@ pub(super) fn attempts<R: Columns>(rows: &[R]) -> Result<Vec<AttemptRecord>, Sto
     rows.iter().map(attempt_record).collect()
 }
 
+/// A statement that selects one order with its attempts, oldest first, as one row each; an order without any is a row
+/// without one. `$id` is an expression.
+macro_rules! select_order {
+    ($name:literal, $($id:expr),+) => {
+        concat!(
+            "-- ",
+            $name,
+            "\nSELECT whole.*, ",
+            $crate::store::sql::rows::attempt_columns!(),
+            " FROM (SELECT id AS its_id, owner, amount_won AS its_won, created_at AS its_created_at, expires_at, lapsed_at \
+             FROM orders WHERE id = ",
+            $($id),+,
+            ") whole LEFT JOIN attempts ON order_id = its_id ORDER BY number"
+        )
+    };
+}
+
+const READING: &str = "reading an order";
+
+/// The statement that reads one order.
+pub(super) fn reading(id: &OrderId) -> Statement<'_> {
+    // Whoever may not see an order must not learn by the time that there is one: it is one statement in any case.
+    let sql = select_order!("order", "$1");
+    Statement::new(READING, sql, values![id.as_str()])
+}
+
+/// The statement that reads the order of an attempt.
+pub(super) fn reading_of(attempt: AttemptId) -> Statement<'static> {
+    let sql = select_order!("order_of", "(SELECT order_id FROM attempts WHERE id = $1)");
+    Statement::new(READING, sql, values![attempt.0])
+}
+
+/// The statement that reads the order that a gateway order id names.
+pub(super) fn reading_named(id: &GatewayOrderId) -> Statement<'_> {
+    let sql = select_order!("order_named", order_named!());
+    Statement::new(READING, sql, values![id.as_str()])
+}
+
 /// One order with its attempts.
 pub(super) async fn order<C: Sql>(
     db: &mut C,
     id: &OrderId,
 ) -> Result<Option<OrderRecord>, StoreError> {
-    let doing = "reading an order";
-    let sql = "-- order\nSELECT id, owner, amount_won, created_at, expires_at, lapsed_at FROM orders WHERE id = $1";
-    let row = db.row(doing, sql, values![id.as_str()]).await?;
-    // Asked for in any case: whoever may not see an order must not learn by the time that there is one.
-    let sql = select_attempts!("order_attempts", "WHERE order_id = $1 ORDER BY number");
-    let rows = db.rows(doing, sql, values![id.as_str()]).await?;
-    let Some(row) = row else { return Ok(None) };
-    order_record(&row, attempts(&rows)?).map(Some)
+    read_order(db, &reading(id)).await
+}
+
+/// The order that a statement reads.
+pub(super) async fn read_order<C: Sql>(
+    db: &mut C,
+    reading: &Statement<'_>,
+) -> Result<Option<OrderRecord>, StoreError> {
+    let rows = db.rows(reading.doing, reading.sql, &reading.values).await?;
+    whole_order(&rows)
+}
+
+/// Rows of [`select_order`] as one record.
+pub(super) fn whole_order<R: Columns>(rows: &[R]) -> Result<Option<OrderRecord>, StoreError> {
+    let Some(first) = rows.first() else {
+        return Ok(None);
+    };
+    let attempts = if first.integer_or_null("id")?.is_some() {
+        attempts(rows)?
+    } else {
+        Vec::new()
+    };
+    Ok(Some(OrderRecord {
+        id: order_id(first.text("its_id")?)?,
+        owner: Owner(first.text("owner")?.to_owned()),
+        amount: won(first.integer("its_won")?)?,
+        created_at: EpochMs(first.integer("its_created_at")?),
+        expires_at: EpochMs(first.integer("expires_at")?),
+        lapsed: first.integer_or_null("lapsed_at")?.is_some(),
+        attempts,
+    }))
 }
 
 /// An order's row and its attempts as one record.

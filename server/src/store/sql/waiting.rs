@@ -1,9 +1,11 @@
 //! Attempts that wait for the gateway's word: which are due, and when to ask again.
 
+use async_trait::async_trait;
 use payment::id::GatewayName;
 
 use super::commit;
 use super::engine::{Columns as _, Engine, Lock, Sql, Tx, values};
+use super::group::{Change, Done};
 use super::rows::{self, attempts, ids, select_attempts};
 use crate::clock::EpochMs;
 use crate::store::{AttemptId, AttemptRecord, Census, Overdue, StoreError};
@@ -63,17 +65,29 @@ pub(super) async fn oldest_waiting<C: Sql>(
     Ok(attempts(&rows)?.pop())
 }
 
-/// Moves an attempt's next look, if it still is where the asker left it.
-pub(super) async fn move_look<C: Sql>(
-    db: &mut C,
-    attempt: AttemptId,
-    from: EpochMs,
-    to: Option<EpochMs>,
-    asks: u32,
-) -> Result<bool, StoreError> {
+/// A next look that moves, if it still is where the asker left it.
+pub(super) struct LookMoved {
+    pub(super) attempt: AttemptId,
+    pub(super) from: EpochMs,
+    pub(super) to: Option<EpochMs>,
+    pub(super) asks: u32,
+}
+
+#[async_trait]
+impl<D: Engine> Change<D> for LookMoved {
+    type Answer = bool;
+    const DOING: &'static str = "noting when to ask again";
+    const ONE_STATEMENT: bool = true;
+
+    async fn make(&self, db: &mut D::Connection) -> Result<Done<bool>, StoreError> {
+        move_look(db, self).await.map(Done::Keep)
+    }
+}
+
+async fn move_look<C: Sql>(db: &mut C, look: &LookMoved) -> Result<bool, StoreError> {
     let sql = "-- move_look\nUPDATE attempts SET ask_at = $3, asks = $4, looks = looks + 1 \
                WHERE id = $1 AND ask_at = $2";
-    let values = values![attempt.0, from, to, asks];
+    let values = values![look.attempt.0, look.from, look.to, look.asks];
     let moved = db.execute("noting when to ask again", sql, values).await?;
     Ok(moved == 1)
 }

@@ -3,12 +3,15 @@
 use async_trait::async_trait;
 use payment::attempt::AttemptStatus;
 
-use super::engine::{Columns, Engine, Lock, Sql, Tx, values};
+use super::engine::{Columns, Engine, Lock, Sql, Statement, Tx, values};
 use super::group::{Change, Done};
 use super::{commit, rows};
 use crate::clock::EpochMs;
 use crate::store::rules::hints::{self, Hinted};
 use crate::store::{AttemptId, NewWebhook, StoreError, WebhookEnd, WebhookRow};
+
+/// What is being done, for errors.
+const HINTING: &str = "passing a hint on";
 
 #[async_trait]
 impl<D: Engine> Change<D> for NewWebhook {
@@ -74,21 +77,33 @@ pub(super) async fn end<D: Engine>(
     };
     let mut order: Vec<usize> = (0..ends.len()).collect();
     order.sort_by_key(hinted);
-    let mut waits = vec![false; ends.len()];
-    for index in order {
-        let (webhook, end) = ends[index];
-        waits[index] = end_one(&mut *tx, webhook, end, now).await?;
+    let db = &mut *tx;
+    let statements: Vec<_> = order
+        .iter()
+        .map(|index| ending(ends[*index].0, ends[*index].1))
+        .collect();
+    let ended = db.run(&statements).await?;
+    let mut hints = Vec::new();
+    for (index, ended) in order.iter().zip(&ended) {
+        match ends[*index].1 {
+            WebhookEnd::Hint(attempt) if ended.changed == 1 => hints.push((*index, attempt, true)),
+            WebhookEnd::Proven(attempt) if ended.changed == 1 => {
+                hints.push((*index, attempt, false));
+            }
+            _ => {}
+        }
     }
+    let waited = hint_all(db, &hints, now).await?;
     commit::<D>(tx, doing).await?;
+    let mut waits = vec![false; ends.len()];
+    for ((index, ..), waited) in hints.iter().zip(waited) {
+        waits[*index] = waited;
+    }
     Ok(waits)
 }
 
-async fn end_one<C: Sql>(
-    db: &mut C,
-    webhook: i64,
-    end: WebhookEnd,
-    now: EpochMs,
-) -> Result<bool, StoreError> {
+/// The statement that ends a look at one webhook.
+fn ending(webhook: i64, end: WebhookEnd) -> Statement<'static> {
     let (state, next_at, attempt) = match end {
         WebhookEnd::Hint(attempt) | WebhookEnd::Proven(attempt) => ("applied", None, Some(attempt)),
         WebhookEnd::Parked(until) => ("parked", Some(until), None),
@@ -98,12 +113,7 @@ async fn end_one<C: Sql>(
     let sql = "-- end_webhook\nUPDATE webhooks SET state = $2, next_at = $3, attempt_id = $4, tries = tries + 1 \
                WHERE id = $1 AND next_at IS NOT NULL";
     let values = values![webhook, state, next_at, attempt.map(|id| id.0)];
-    let ended = db.execute("applying a webhook", sql, values).await?;
-    let pause = !matches!(end, WebhookEnd::Proven(_));
-    match attempt {
-        Some(attempt) if ended == 1 => hint_in(db, attempt, now, pause).await,
-        Some(_) | None => Ok(false),
-    }
+    Statement::new("applying a webhook", sql, values)
 }
 
 /// Makes an attempt due because somebody outside said that it moved.
@@ -113,34 +123,70 @@ pub(super) async fn hint<D: Engine>(
     now: EpochMs,
     pause: bool,
 ) -> Result<bool, StoreError> {
-    let waits = hint_in(&mut *tx, attempt, now, pause).await?;
-    commit::<D>(tx, "passing a hint on").await?;
+    let waits = hint_all(&mut *tx, &[((), attempt, pause)], now).await?;
+    commit::<D>(tx, HINTING).await?;
+    Ok(waits == [true])
+}
+
+/// Passes hints on, one after the other; which of their looks have to wait. `hints` is in the order of the attempts' ids.
+async fn hint_all<C: Sql, T>(
+    db: &mut C,
+    hints: &[(T, AttemptId, bool)],
+    now: EpochMs,
+) -> Result<Vec<bool>, StoreError> {
+    let mut attempts: Vec<AttemptId> = hints.iter().map(|(_, attempt, _)| *attempt).collect();
+    attempts.dedup();
+    let mut found = read_hinted(db, &attempts).await?;
+    let mut waits = Vec::with_capacity(hints.len());
+    for (_, attempt, pause) in hints {
+        let Some(found) = found.iter_mut().find(|(id, _)| id == attempt) else {
+            waits.push(false);
+            continue;
+        };
+        let hint = hints::set(&found.1, now, *pause);
+        found.1.ask_at = Some(hint.ask_at);
+        found.1.hint_at = Some(hint.hint_at);
+        waits.push(hint.hint_at > now);
+    }
+    let sql = "-- hint\nUPDATE attempts SET ask_at = $2, hint_at = $3 WHERE id = $1";
+    let saving = found.iter().map(|(attempt, hinted)| {
+        Statement::new(
+            HINTING,
+            sql,
+            values![attempt.0, hinted.ask_at, hinted.hint_at],
+        )
+    });
+    db.run(&saving.collect::<Vec<_>>()).await?;
     Ok(waits)
 }
 
-async fn hint_in<C: Sql>(
+/// Locks attempts, and reads what hints find of those that there are.
+async fn read_hinted<C: Sql>(
     db: &mut C,
-    attempt: AttemptId,
-    now: EpochMs,
-    pause: bool,
-) -> Result<bool, StoreError> {
-    let doing = "passing a hint on";
-    db.lock(Lock::Attempt(attempt)).await?;
-    let sql = "-- hinted\nSELECT status, ask_at, hint_at FROM attempts WHERE id = $1";
-    let Some(row) = db.row(doing, sql, values![attempt.0]).await? else {
-        return Ok(false);
-    };
+    attempts: &[AttemptId],
+) -> Result<Vec<(AttemptId, Hinted)>, StoreError> {
+    let sql = "-- hinted\nSELECT id, status, ask_at, hint_at FROM attempts WHERE id = $1";
+    let mut statements = Vec::with_capacity(attempts.len());
+    for attempt in attempts {
+        statements.extend(C::locking(Lock::Attempt(*attempt)));
+        statements.push(Statement::new(HINTING, sql, values![attempt.0]));
+    }
+    let mut found = Vec::with_capacity(attempts.len());
+    for (statement, ran) in statements.iter().zip(db.run(&statements).await?) {
+        if let Some(row) = ran.rows.first().filter(|_| statement.sql == sql) {
+            found.push((AttemptId(row.integer("id")?), hinted(row)?));
+        }
+    }
+    Ok(found)
+}
+
+fn hinted<R: Columns>(row: &R) -> Result<Hinted, StoreError> {
     let status = AttemptStatus::parse(row.text("status")?);
-    let found = Hinted {
+    Ok(Hinted {
         status: status.ok_or(StoreError::Corrupt { what: "status" })?,
         ask_at: row.integer_or_null("ask_at")?.map(EpochMs),
         hint_at: row.integer_or_null("hint_at")?.map(EpochMs),
-    };
-    let hint = hints::set(&found, now, pause);
-    let sql = "-- hint\nUPDATE attempts SET ask_at = $2, hint_at = $3 WHERE id = $1";
-    db.execute(doing, sql, values![attempt.0, hint.ask_at, hint.hint_at])
-        .await?;
-    Ok(hint.hint_at > now)
+    })
 }
 
 /// How many raw webhooks of an attempt are stored.
