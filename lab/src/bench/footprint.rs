@@ -19,6 +19,9 @@ use crate::stats::{Latencies, rounded};
 const IDLE: Duration = Duration::from_secs(2);
 /// What the gateway takes for the payments that wait, ms: below the time after which the shop calls an answer lost.
 const HOLD_MS: u64 = 4_000;
+/// Between the confirms of two of them: all at one moment would be more claims than the database takes within its wait, and
+/// some would be turned away.
+const PACE: Duration = Duration::from_micros(2_500);
 /// How long may pass until all of them wait.
 const GATHER: Duration = Duration::from_secs(4);
 /// How often the waiting are counted.
@@ -98,8 +101,11 @@ pub(super) async fn waiting(bench: &Bench<'_>, condition: &mut Condition) -> any
     let before = status_kib(pid, "VmRSS:")?;
     site.gateway.set(&json!({"delayMs": HOLD_MS})).await?;
     let mut shoppers = try_join_all((0..count).map(|_| Connection::open(addr))).await?;
-    let pairs = shoppers.iter_mut().zip(&orders);
-    let paying = try_join_all(pairs.map(|(shop, ready)| shop::confirm(shop, ready)));
+    let pairs = shoppers.iter_mut().zip(&orders).zip(0_u32..);
+    let paying = try_join_all(pairs.map(|((shop, ready), place)| async move {
+        tokio::time::sleep(PACE * place).await;
+        shop::confirm(shop, ready).await
+    }));
     let weighing = async {
         let begun = Instant::now();
         loop {

@@ -138,9 +138,12 @@ impl Bench<'_> {
         let floor_reads = hammer(&plain, "/read", MANY, span).await?;
         let floor_webhooks = hammer(&plain, "/one", FEW, span).await?;
         plain.program.stop().await?;
-        let before = Before::now(site).await?;
-        let (shop, mut paid, seen) = self.pay(site).await?;
-        let (commits, cpu_ms) = before.each(site, paid.len()).await?;
+        let Payments {
+            rates: shop,
+            mut paid,
+            rest: seen,
+            cost,
+        } = self.pay(site).await?;
         let grouped = match self.engine {
             // The server writes what commits at once in one go, by itself.
             Engine::Postgres => None,
@@ -163,31 +166,34 @@ impl Bench<'_> {
             grouped,
             floor_reads,
             floor_webhooks,
-            commits,
+            commits: cost.commits,
             commit_ms,
             confirm: confirm.took,
             reads,
-            cpu_ms,
+            cpu_ms: cost.cpu_ms,
             webhook_commits: later.map(|later| later.since(earlier.as_ref())),
         };
         Ok((round, count))
     }
 
     /// Makes orders for a while, authenticates all of them off the clock, and confirms most; the rest waits for the few.
-    async fn pay(&self, site: &Site) -> anyhow::Result<(Rates, Vec<Ready>, Rest)> {
+    async fn pay(&self, site: &Site) -> anyhow::Result<Payments> {
         let (shop, gateway) = (address(&site.nodes[0].url)?, address(&site.gateway.url)?);
         let span = self.size.span;
         let forever = std::iter::repeat(());
+        let before = Before::now(site).await?;
         let ordered = closed_loop(shop, MANY, span, forever, async |shop, ()| {
             shop::order(shop, "").await
         });
         let ordered: Ran<_> = ordered.await.context("ordering")?;
+        let ordering = before.each(site, ordered.gave.len()).await?;
         let orders = ordered.rate();
         let long = Duration::from_secs(600);
         let waiting = ordered.gave.into_iter();
         let ready = closed_loop(gateway, MANY, long, waiting, shop::authenticate);
         let mut ready = ready.await.context("authenticating")?.gave;
         let few = ready.split_off(ready.len() - ready.len() / 5);
+        let before = Before::now(site).await?;
         let confirmed = closed_loop(
             shop,
             MANY,
@@ -199,11 +205,41 @@ impl Bench<'_> {
             },
         );
         let confirmed = confirmed.await.context("confirming")?;
+        let confirming = before.each(site, confirmed.gave.len()).await?;
         let rates = Rates {
             orders,
             confirms: confirmed.rate(),
         };
-        Ok((rates, confirmed.gave, Rest(few)))
+        Ok(Payments {
+            rates,
+            paid: confirmed.gave,
+            rest: Rest(few),
+            cost: ordering.and(confirming),
+        })
+    }
+}
+
+/// Payments of one round, and what is left to be confirmed.
+struct Payments {
+    rates: Rates,
+    paid: Vec<Ready>,
+    rest: Rest,
+    cost: Cost,
+}
+
+/// What something cost the shop each time.
+struct Cost {
+    commits: f64,
+    cpu_ms: f64,
+}
+
+impl Cost {
+    /// Of something and something else.
+    fn and(self, other: Self) -> Self {
+        Self {
+            commits: self.commits + other.commits,
+            cpu_ms: self.cpu_ms + other.cpu_ms,
+        }
     }
 }
 
@@ -237,13 +273,13 @@ impl Before {
     }
 
     /// For each of so many: commits, and ms of CPU.
-    async fn each(self, site: &Site, count: usize) -> anyhow::Result<(f64, f64)> {
+    async fn each(self, site: &Site, count: usize) -> anyhow::Result<Cost> {
         let now = Self::now(site).await?;
         let count = count.max(1) as f64;
-        Ok((
-            (now.commits - self.commits) / count,
-            (now.cpu_seconds - self.cpu_seconds) * 1_000.0 / count,
-        ))
+        Ok(Cost {
+            commits: (now.commits - self.commits) / count,
+            cpu_ms: (now.cpu_seconds - self.cpu_seconds) * 1_000.0 / count,
+        })
     }
 }
 
