@@ -19,6 +19,7 @@ mod gateways;
 mod operator;
 mod secrets;
 mod settings;
+pub mod table;
 mod times;
 mod toss_keys;
 

@@ -42,6 +42,8 @@ enum Command {
         #[arg(long, default_value_t = 0.0)]
         target: f64,
     },
+    /// Prints every setting as a Markdown table.
+    Settings,
     /// Lists the payments that are not final, the oldest first.
     Unresolved {
         #[command(flatten)]
@@ -158,6 +160,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Webhooks { given, command } => {
             return operate::webhooks::run(&given.desk().await?, &command).await;
         }
+        Command::Settings => print(&server::config::table::markdown()),
         Command::HashPassword => {
             let mut password = String::new();
             std::io::stdin().read_line(&mut password)?;
