@@ -174,10 +174,12 @@ pub struct ReturnedAttempt {
 /// One entry of an order's timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moment {
-    /// The time of day in Korea, as `14:03:07`.
+    /// The time of day in Korea, as `14:03:07`; behind its date where that is another than the entry's before.
     pub at: String,
     /// What was learned: a stable word, turned into plain words by the text catalogue.
     pub what: MomentKind,
+    /// Of a lost answer: how long it was waited for.
+    pub waited: Option<Millis>,
 }
 
 /// What an entry of the timeline says.
@@ -207,6 +209,8 @@ pub enum MomentKind {
     DepositUndone,
     /// The gateway says it is paid.
     Paid,
+    /// The gateway was asked and says it is paid.
+    FoundPaid,
     /// The gateway says another amount was charged.
     WrongAmount,
     /// The gateway says that it never charged it.
@@ -230,6 +234,8 @@ pub enum MomentKind {
 pub struct HistoryRow {
     /// The order.
     pub order_id: OrderId,
+    /// Its first product, for the picture; `None` where it has no lines.
+    pub sku: Option<Sku>,
     /// What was bought, in short, in the page's language.
     pub summary: String,
     /// What it costs.

@@ -112,6 +112,8 @@ pub struct Seed {
     pub order_id: OrderId,
     /// The page's language.
     pub lang: Lang,
+    /// What it costs.
+    pub amount: Won,
     /// The page's times.
     pub times: PageTimes,
     /// The order's state when the page was made.

@@ -8,6 +8,7 @@ mod en;
 mod ko;
 mod mail;
 mod orders;
+mod wait;
 mod window;
 
 use payment::id::GatewayName;
@@ -84,6 +85,8 @@ pub enum Word {
     HistoryTitle,
     /// The history is empty.
     NoOrders,
+    /// What to do about an empty history.
+    NoOrdersLead,
     /// To newer orders.
     Newer,
     /// To older orders.
@@ -110,6 +113,10 @@ pub enum Word {
     UnavailableTitle,
     /// Its text.
     UnavailableBody,
+    /// Heading of the answer to a request that came when there were too many.
+    BusyTitle,
+    /// Its text.
+    BusyBody,
     /// Heading of an order's refunds.
     RefundsTitle,
     /// Heading of the cancel form.
@@ -180,6 +187,10 @@ pub enum Say {
     PayOtherwise,
     /// Name of the progress bar.
     Progress,
+    /// Before a step that is done, for screen readers.
+    StepDone,
+    /// Before a step that is still to come, for screen readers.
+    StepNext,
     /// Link to the order history.
     ToOrders,
     /// Link to the order's page.
@@ -187,6 +198,9 @@ pub enum Say {
     /// Link to the catalogue.
     ToShop,
 }
+
+/// The reason that a gateway is given for a cancel which a shopper asked for; in the gateways' own language.
+pub const SHOPPERS_REASON: &str = ko::SHOPPERS_REASON;
 
 impl Lang {
     /// Both languages.
@@ -293,12 +307,13 @@ impl Lang {
         }
     }
 
-    /// The pay button.
+    /// The pay button, with what it costs.
     #[must_use]
-    pub const fn pay(self, action: PayAction) -> &'static str {
+    pub fn pay(self, action: PayAction, amount: Won) -> String {
+        let amount = self.won(amount);
         match self {
-            Self::Ko => ko::pay(action),
-            Self::En => en::pay(action),
+            Self::Ko => format!("{amount} {}", ko::pay(action)),
+            Self::En => format!("{} {amount}", en::pay(action)),
         }
     }
 
@@ -321,12 +336,19 @@ impl Lang {
         }
     }
 
-    /// One entry of the timeline.
+    /// One entry of the timeline; of a lost answer, how long it was waited for.
     #[must_use]
-    pub const fn moment(self, what: MomentKind) -> &'static str {
-        match self {
-            Self::Ko => ko::moment(what),
-            Self::En => en::moment(what),
+    pub fn moment(self, what: MomentKind, waited: Option<Millis>) -> String {
+        let waited = waited.map_or(0, |waited| waited.get() / 1_000);
+        match (self, what) {
+            (Self::Ko, MomentKind::AnswerLost) if waited > 0 => {
+                format!("{waited}초 동안 은행의 답이 없어 결과를 확인하기 시작했어요")
+            }
+            (Self::En, MomentKind::AnswerLost) if waited > 0 => {
+                format!("The bank did not answer in {waited} s; we began to find out the result")
+            }
+            (Self::Ko, what) => ko::moment(what).to_owned(),
+            (Self::En, what) => en::moment(what).to_owned(),
         }
     }
 
@@ -359,14 +381,10 @@ impl Lang {
         }
     }
 
-    /// How long a wait has lasted and how long it can still last.
+    /// A span of time as developers write it.
     #[must_use]
-    pub fn waited(self, elapsed: Millis, left: Millis) -> String {
-        let (elapsed, left) = (elapsed.get() / 1_000, left.get().div_ceil(1_000));
-        match self {
-            Self::Ko => format!("{elapsed}초 지났어요 · 길어야 {left}초 남았어요"),
-            Self::En => format!("{elapsed} s passed · at most {left} s left"),
-        }
+    pub fn millis(self, span: u64) -> String {
+        format!("{span} ms")
     }
 
     /// How many of a product are left, when that is worth knowing.
@@ -416,12 +434,6 @@ mod tests {
         assert_eq!(Lang::En.won(won(999)), "₩999");
         assert_eq!(Lang::Ko.won(won(1_234_567)), "1,234,567원");
         assert_eq!(Lang::Ko.won(won(0)), "0원");
-    }
-
-    #[test]
-    fn a_wait_is_told_in_whole_seconds_that_add_up() {
-        let told = Lang::Ko.waited(Millis::new(12_400), Millis::new(52_600));
-        assert_eq!(told, "12초 지났어요 · 길어야 53초 남았어요");
     }
 
     #[test]

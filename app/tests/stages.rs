@@ -57,6 +57,7 @@ fn seed(lang: Lang, state: OrderState) -> Seed {
     Seed {
         order_id: OrderId::parse("ord_1").expect("a valid value"),
         lang,
+        amount: Won::new(33_000).expect("a valid value"),
         times: PageTimes::DEFAULT,
         state,
         confirming_for: None,

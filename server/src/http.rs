@@ -17,6 +17,7 @@ use tower_http::csrf::CsrfLayer;
 use crate::app::App;
 
 pub mod accept;
+pub(crate) mod assets;
 mod body;
 mod busy;
 mod cancels;
@@ -32,6 +33,7 @@ mod pages;
 mod payments;
 pub mod problem;
 mod shopper;
+mod timeline;
 mod webhooks;
 mod window;
 

@@ -1,7 +1,7 @@
 //! `jari serve`: opens, recovers, serves, and stops without dropping what was sent.
 
 use std::fs::{File, TryLockError};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -22,7 +22,7 @@ use crate::gateway::Gateway;
 use crate::gateway::kakaopay::{KakaoPay, KakaoPayConfig};
 use crate::gateway::toss::{Toss, TossConfig};
 use crate::http::guard::RateLimits;
-use crate::http::{Web, accept, router};
+use crate::http::{Web, accept, assets, router};
 use crate::lanes::Lanes;
 use crate::metrics;
 use crate::operate::Desk;
@@ -261,7 +261,7 @@ async fn cookie_key(app: &App) -> anyhow::Result<Key> {
 
 fn leptos(config: &Config) -> LeptosOptions {
     LeptosOptions::builder()
-        .output_name("jari")
+        .output_name(assets::name(Path::new(&config.site_root)))
         .site_root(config.site_root.clone())
         .site_pkg_dir("pkg")
         .site_addr(config.addr)

@@ -4,6 +4,7 @@
 //! opens, and at most a payment at the gateway whose address nobody was told, which lapses there by itself. Knows no HTTP
 //! and no SQL.
 
+use app::text::Lang;
 use payment::id::{AttemptReference, GatewayName, OrderId};
 use payment::time::Millis;
 use payment::wire::ProblemCode;
@@ -196,10 +197,8 @@ fn request(
     let name = lines
         .first()
         .map_or_else(|| attempt.order_id.to_string(), |line| line.name[0].clone());
-    let order_name = match lines.len() {
-        0 | 1 => name,
-        n => format!("{name} 외 {}건", n - 1),
-    };
+    // The gateways' windows are in Korean.
+    let order_name = Lang::Ko.and_more(name, lines.len().saturating_sub(1));
     let pieces: u32 = lines.iter().map(|line| line.quantity).sum();
     let checkout = format!("{public_url}/checkout/{}", attempt.order_id);
     let back = format!("{checkout}/return/{}", attempt.reference);

@@ -44,7 +44,7 @@ pub fn DevPanel(
             <h2 id="dev-heading">{lang.panel(PanelWord::Title)}</h2>
             <p>{lang.panel(PanelWord::Lead)}</p>
             <p class="dev-state" data-testid="dev-state">
-                {lang.panel(reach)}" · "{lang.panel(switch)}" · "{panel.delay_ms}" ms"
+                {lang.panel(reach)}" · "{lang.panel(switch)}" · "{lang.millis(panel.delay_ms)}
             </p>
             <Presets here=here.clone() lang/>
             <Custom here delay_ms=panel.delay_ms lang/>

@@ -8,6 +8,9 @@ use payment::view::{PayAction, Progress, Stage};
 use payment::wire::DepositView;
 
 use crate::components::deposit::DepositAccount;
+use crate::components::mark::Mark;
+use crate::components::status::tone;
+use crate::components::steps::Steps;
 use crate::seed::{Notice, Returned, Screen, Seed, stage_name};
 use crate::text::{Lang, Say};
 
@@ -69,14 +72,16 @@ pub fn StageView(
             class=STAGE_CLASS
             data-testid="stage"
             data-stage=stage_name(stage)
+            data-tone=tone(stage)
             aria-labelledby=HEADING_ID
         >
-            <svg class="stage-mark" viewBox="0 0 48 48" aria-hidden="true" inner_html=mark(stage)></svg>
+            <Mark stage/>
             <h1 id=HEADING_ID class="stage-heading" tabindex="-1">{heading}</h1>
             <p class="stage-body">{body}</p>
             {deposit.map(|account| view! { <DepositAccount account lang/> })}
             <NoticeLine notice=screen.notice screen lang/>
             <Wait progress=screen.view.progress clock=live.clock lang/>
+            <Steps stage times=seed.times lang/>
             <Action screen seed=seed.clone() pressed=live.pressed/>
             <Links stage order_id=seed.order_id lang/>
         </section>
@@ -100,28 +105,6 @@ pub fn words(screen: &Screen, seed: &Seed) -> (&'static str, String) {
     )
 }
 
-/// The mark of a stage. It only repeats what the heading says.
-const fn mark(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Paid => r#"<circle cx="24" cy="24" r="21"/><path d="M14.5 24.5l6.5 6.5 12.5-13"/>"#,
-        Stage::Confirming | Stage::Checking | Stage::Looking | Stage::StillUnknown => {
-            r#"<circle cx="24" cy="24" r="21"/><path d="M24 13v11l7.5 5"/>"#
-        }
-        Stage::ReturningMoney | Stage::PartiallyRefunded | Stage::Refunded => {
-            r#"<circle cx="24" cy="24" r="21"/><path d="M21 15l-7 7 7 7M14 22h13a6 6 0 0 1 0 12h-4"/>"#
-        }
-        Stage::AwaitingDeposit => {
-            r#"<circle cx="24" cy="24" r="21"/><path d="M13 21l11-7 11 7M15 33h18M18 23v8M24 23v8M30 23v8"/>"#
-        }
-        Stage::NotCharged(_) | Stage::Expired => {
-            r#"<circle cx="24" cy="24" r="21"/><path d="M15 24h18"/>"#
-        }
-        Stage::Offer => {
-            r#"<rect x="5" y="11" width="38" height="26" rx="4"/><path d="M5 19h38M11 30h8"/>"#
-        }
-    }
-}
-
 /// What is to say beside the stage; only where a new try is possible, since it speaks of one that is over.
 #[component]
 fn NoticeLine(notice: Option<Notice>, screen: Screen, lang: Lang) -> impl IntoView {
@@ -137,19 +120,20 @@ fn NoticeLine(notice: Option<Notice>, screen: Screen, lang: Lang) -> impl IntoVi
 fn Wait(progress: Option<Progress>, clock: RwSignal<Millis>, lang: Lang) -> impl IntoView {
     progress.map(|progress| {
         let elapsed = move || progress.elapsed(clock.get()).get().to_string();
-        let told = move || {
-            let now = clock.get();
-            lang.waited(progress.elapsed(now), progress.left(now))
-        };
+        let passed = move || lang.elapsed(progress.elapsed(clock.get()));
+        let left = move || lang.remaining(progress.left(clock.get()));
         view! {
             <div class="wait">
+                <p class="wait-text" data-testid="wait">
+                    <span class="wait-passed">{passed}</span>
+                    <span class="wait-left">{left}</span>
+                </p>
                 <progress
                     class="wait-bar"
                     aria-label=lang.say(Say::Progress)
                     max=progress.total.get().to_string()
                     value=elapsed
                 ></progress>
-                <p class="wait-text" data-testid="wait">{told}</p>
             </div>
         }
     })
@@ -160,10 +144,10 @@ fn Wait(progress: Option<Progress>, clock: RwSignal<Millis>, lang: Lang) -> impl
 fn Action(screen: Screen, seed: Seed, pressed: RwSignal<u32>) -> impl IntoView {
     let lang = seed.lang;
     let (action, _proof) = screen.view.button?;
-    let label = lang.pay(action);
+    let label = lang.pay(action, seed.amount);
     let form = match (seed.confirm.clone(), screen.complete, action) {
         (Some(returned), true, _) => {
-            let label = lang.say(Say::CompleteButton);
+            let label = lang.say(Say::CompleteButton).to_owned();
             let order_id = seed.order_id;
             view! { <ConfirmForm order_id returned label testid="confirm" pressed/> }.into_any()
         }
@@ -171,7 +155,7 @@ fn Action(screen: Screen, seed: Seed, pressed: RwSignal<u32>) -> impl IntoView {
             let order_id = seed.order_id.clone();
             // The same payment again, or while that gateway is in trouble another.
             let others = (seed.methods.len() > 1)
-                .then(|| view! { <PayForm seed label=lang.say(Say::PayOtherwise) quiet=true/> });
+                .then(|| view! { <PayForm seed label=lang.say(Say::PayOtherwise).to_owned() quiet=true/> });
             view! {
                 <ConfirmForm order_id returned label testid="pay" pressed/>
                 {others}
@@ -187,7 +171,7 @@ fn Action(screen: Screen, seed: Seed, pressed: RwSignal<u32>) -> impl IntoView {
 
 /// Opens a payment window; where there are several ways to pay, of the one that is chosen.
 #[component]
-fn PayForm(seed: Seed, label: &'static str, quiet: bool) -> impl IntoView {
+fn PayForm(seed: Seed, label: String, quiet: bool) -> impl IntoView {
     let lang = seed.lang;
     let (look, testid) = if quiet {
         ("button button-quiet", "pay-otherwise")
@@ -234,7 +218,7 @@ fn PayForm(seed: Seed, label: &'static str, quiet: bool) -> impl IntoView {
 fn ConfirmForm(
     order_id: OrderId,
     returned: Returned,
-    label: &'static str,
+    label: String,
     testid: &'static str,
     pressed: RwSignal<u32>,
 ) -> impl IntoView {
@@ -257,7 +241,7 @@ fn ConfirmForm(
     }
 }
 
-/// Where to go from here.
+/// Where to go from here: what most people want next first, and plainly so.
 #[component]
 fn Links(stage: Stage, order_id: OrderId, lang: Lang) -> impl IntoView {
     let orders = ("/orders".to_owned(), Say::ToOrders);
@@ -271,8 +255,17 @@ fn Links(stage: Stage, order_id: OrderId, lang: Lang) -> impl IntoView {
         | Stage::AwaitingDeposit => vec![(format!("/orders/{order_id}"), Say::ToOrder), orders],
         Stage::Expired => vec![("/".to_owned(), Say::ToShop), orders],
     };
-    let item = |(to, name)| view! { <li><a class="link" href=to>{lang.say(name)}</a></li> };
-    (!links.is_empty()).then(
-        || view! { <ul class="stage-links">{links.into_iter().map(item).collect_view()}</ul> },
-    )
+    // Where a payment is offered or awaited, nothing else may look like the thing to press.
+    let leads = !matches!(stage, Stage::NotCharged(_) | Stage::Checking);
+    let item = |(at, (to, name)): (usize, (String, Say))| {
+        let look = if leads && at == 0 {
+            "button button-secondary"
+        } else {
+            "link"
+        };
+        view! { <li><a class=look href=to>{lang.say(name)}</a></li> }
+    };
+    (!links.is_empty()).then(|| {
+        view! { <ul class="stage-links">{links.into_iter().enumerate().map(item).collect_view()}</ul> }
+    })
 }

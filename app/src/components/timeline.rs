@@ -17,7 +17,7 @@ pub fn Timeline(
         view! {
             <li class="timeline-entry">
                 <span class="timeline-at">{moment.at}</span>
-                <span class="timeline-what">{lang.moment(moment.what)}</span>
+                <span class="timeline-what">{lang.moment(moment.what, moment.waited)}</span>
             </li>
         }
     };

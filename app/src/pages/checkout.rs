@@ -88,6 +88,7 @@ fn seed(order: &OrderPage, query: &ParamsMap, lang: Lang) -> Seed {
     Seed {
         order_id: order.order_id.clone(),
         lang,
+        amount: order.amount,
         times: order.times,
         state: order.state.clone(),
         confirming_for: order.confirming_for,

@@ -4,13 +4,14 @@ use leptos::prelude::*;
 use leptos_router::hooks::use_query_map;
 use payment::view::View;
 
+use crate::components::art::Art;
 use crate::components::asleep::ReloadUntilAwake;
 use crate::components::live_order::LiveOrder;
 use crate::components::status::{StatusBadge, status_name};
 use crate::data::{HistoryRow, OrderGroup, PageContext};
 use crate::pages::{Found, PrivateTitle, page};
 use crate::seed::waits;
-use crate::text::{Lang, OrdersWord, Word};
+use crate::text::{Lang, OrdersWord, Say, Word};
 
 /// The order history.
 #[component]
@@ -41,7 +42,7 @@ async fn history(context: PageContext, group: OrderGroup, number: u32) -> Found 
     let empty = history
         .rows
         .is_empty()
-        .then(|| view! { <p>{nothing(group, lang)}</p> });
+        .then(|| view! { <Nothing group lang/> });
     let rows = history
         .rows
         .into_iter()
@@ -81,6 +82,7 @@ fn Row(row: HistoryRow, lang: Lang) -> impl IntoView {
             data-order=row.order_id.to_string()
             data-status=status_name(stage)
         >
+            {row.sku.map(|sku| view! { <span class="row-art"><Art sku/></span> })}
             <a class="row-link" href=format!("/orders/{}", row.order_id)>{row.summary}</a>
             <span class="row-amount">{lang.won(row.amount)}</span>
             <span class="row-created">{row.created}</span>
@@ -89,12 +91,21 @@ fn Row(row: HistoryRow, lang: Lang) -> impl IntoView {
     }
 }
 
-fn nothing(group: OrderGroup, lang: Lang) -> &'static str {
-    if group == OrderGroup::All {
-        lang.word(Word::NoOrders)
-    } else {
-        lang.orders(OrdersWord::NoneInGroup)
+/// No order to show: of this group, or none at all, and then where to find something.
+#[component]
+fn Nothing(group: OrderGroup, lang: Lang) -> impl IntoView {
+    if group != OrderGroup::All {
+        let none = lang.orders(OrdersWord::NoneInGroup);
+        return view! { <p class="empty">{none}</p> }.into_any();
     }
+    view! {
+        <div class="empty">
+            <h2>{lang.word(Word::NoOrders)}</h2>
+            <p>{lang.word(Word::NoOrdersLead)}</p>
+            <a class="button button-secondary" href="/">{lang.say(Say::ToShop)}</a>
+        </div>
+    }
+    .into_any()
 }
 
 /// The groups to choose from, as links: they work without script, and the address says what is shown.

@@ -9,9 +9,10 @@ use payment::view::{Stage, View};
 use crate::components::asleep::ReloadSeldom;
 use crate::components::deposit::DepositAccount;
 use crate::components::live_order::LiveOrder;
+use crate::components::mark::Mark;
 use crate::components::panel::Truth;
 use crate::components::refunds::{CancelOrder, Refunds};
-use crate::components::status::{StatusBadge, status_name};
+use crate::components::status::{StatusBadge, status_name, tone};
 use crate::components::summary::Summary;
 use crate::components::timeline::Timeline;
 use crate::data::PageContext;
@@ -63,7 +64,8 @@ async fn order_page(
     let receipt = order.paid.is_some().then(|| {
         let to = format!("/orders/{}/receipt", order.order_id);
         let label = lang.orders(OrdersWord::ToReceipt);
-        view! { <a class="link" href=to data-testid="to-receipt">{label}</a> }
+        view! { <a class="button button-secondary" href=to data-testid="to-receipt">{label}</a> }
+            .into_any()
     });
     let moments = order.timeline.clone();
     let order_id = order.order_id.clone();
@@ -73,25 +75,28 @@ async fn order_page(
             <h1>{lang.word(Word::OrderTitle)}</h1>
             {notice.map(|text| view! { <p class="notice" data-testid="notice">{text}</p> })}
             {awaits.then(|| view! { <ReloadSeldom/> })}
-            <Standing shown order_id lang/>
-            {deposit}
-            {live}
-            {receipt}
-            <Refunds refunds lang/>
             <div class="order-parts">
-                <Timeline moments lang/>
-                <Summary order lang/>
+                <div class="order-main">
+                    <Standing shown order_id receipt lang/>
+                    {deposit}
+                    {live}
+                    <Refunds refunds lang/>
+                    <Timeline moments lang/>
+                </div>
+                <div class="order-side">
+                    <Summary order lang/>
+                    {cancel}
+                </div>
             </div>
-            {cancel}
             {truth.map(|lines| view! { <Truth lines lang/> })}
         </div>
     };
     Ok(Some(body.into_any()))
 }
 
-/// What the order's state means, and the way to its checkout where there is something to do or to see.
+/// What the order's state means, and the way to its checkout where there is something to do or to see, or to its receipt.
 #[component]
-fn Standing(shown: View, order_id: OrderId, lang: Lang) -> impl IntoView {
+fn Standing(shown: View, order_id: OrderId, receipt: Option<AnyView>, lang: Lang) -> impl IntoView {
     let stage = shown.stage;
     let to = format!("/checkout/{order_id}");
     let link = if shown.button.is_some() {
@@ -107,13 +112,15 @@ fn Standing(shown: View, order_id: OrderId, lang: Lang) -> impl IntoView {
         None
     };
     view! {
-        <div class="standing" data-testid="order-status" data-status=status_name(stage)>
+        <div class="standing" data-testid="order-status" data-status=status_name(stage) data-tone=tone(stage)>
             <p class="standing-line">
+                <Mark stage/>
                 <span class="visually-hidden">{lang.word(Word::Status)}": "</span>
                 <StatusBadge stage lang/>
             </p>
             <p>{lang.body(stage, STEP)}</p>
             {link}
+            {receipt}
         </div>
     }
 }

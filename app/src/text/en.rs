@@ -32,6 +32,9 @@ pub(super) const fn word(word: Word) -> &'static str {
         Word::CheckoutTitle => "Checkout",
         Word::HistoryTitle => "Your orders",
         Word::NoOrders => "You have no orders yet.",
+        Word::NoOrdersLead => {
+            "Orders made on this device appear here, with their payments and refunds."
+        }
         Word::Newer => "Newer",
         Word::Older => "Older",
         Word::Paging => "Pages of your orders",
@@ -49,6 +52,10 @@ pub(super) const fn word(word: Word) -> &'static str {
         Word::UnavailableBody => {
             "This page opens again by itself in a moment. It says nothing about your order, \
              so please do not pay again before you have seen the result."
+        }
+        Word::BusyTitle => "Very busy right now",
+        Word::BusyBody => {
+            "This page opens again by itself in a moment. Your order and payment are as they were."
         }
         Word::RefundsTitle => "Refunds",
         Word::CancelTitle => "Cancel this order",
@@ -96,6 +103,8 @@ pub(super) const fn say(message: Say) -> &'static str {
         Say::Methods => "How to pay",
         Say::PayOtherwise => "Pay another way",
         Say::Progress => "Progress of the confirmation",
+        Say::StepDone => "Done: ",
+        Say::StepNext => "Next: ",
         Say::ToOrders => "See your orders",
         Say::ToOrder => "See this order",
         Say::ToShop => "Back to the shop",
@@ -307,6 +316,7 @@ pub(super) const fn moment(what: MomentKind) -> &'static str {
         MomentKind::AccountIssued => "A virtual account was issued for your deposit",
         MomentKind::DepositUndone => "The bank has undone your deposit",
         MomentKind::Paid => "The payment is confirmed",
+        MomentKind::FoundPaid => "We asked the payment gateway: it is paid",
         MomentKind::WrongAmount => "Another amount was charged; we began to cancel it",
         MomentKind::OperatorEnded => "Our staff found that nothing was charged",
         MomentKind::NeverCharged => "The payment gateway says that it never charged it",

@@ -6,6 +6,7 @@ use super::{
 };
 
 pub(super) const NOTHING_CHARGED: &str = "청구된 금액은 없어요.";
+pub(super) const SHOPPERS_REASON: &str = "고객 주문 취소";
 pub(super) const ALL_RETURNED: &str = "남아 있는 청구 금액은 없어요.";
 
 pub(super) const fn word(word: Word) -> &'static str {
@@ -32,6 +33,7 @@ pub(super) const fn word(word: Word) -> &'static str {
         Word::CheckoutTitle => "결제",
         Word::HistoryTitle => "주문내역",
         Word::NoOrders => "아직 주문이 없어요.",
+        Word::NoOrdersLead => "이 기기에서 주문하면 여기에서 결제와 환불 상태를 볼 수 있어요.",
         Word::Newer => "최근 주문",
         Word::Older => "이전 주문",
         Word::Paging => "주문내역 쪽 이동",
@@ -50,6 +52,8 @@ pub(super) const fn word(word: Word) -> &'static str {
             "잠시 후 이 화면이 저절로 다시 열려요. 주문이 어떻게 되었는지는 이 화면으로 알 수 없으니, \
              결과를 확인하기 전에는 다시 결제하지 마세요."
         }
+        Word::BusyTitle => "요청이 몰리고 있어요",
+        Word::BusyBody => "잠시 후 이 페이지가 자동으로 다시 열려요. 주문과 결제는 그대로예요.",
         Word::RefundsTitle => "환불",
         Word::CancelTitle => "주문 취소",
         Word::CancelButton => "주문 취소하기",
@@ -94,6 +98,8 @@ pub(super) const fn say(message: Say) -> &'static str {
         Say::Methods => "결제 수단",
         Say::PayOtherwise => "다른 수단으로 결제하기",
         Say::Progress => "결제 확인 진행",
+        Say::StepDone => "끝남: ",
+        Say::StepNext => "다음: ",
         Say::ToOrders => "주문내역 보기",
         Say::ToOrder => "주문 상세 보기",
         Say::ToShop => "상점으로 가기",
@@ -110,7 +116,7 @@ pub(super) fn method(gateway: &str) -> Option<&'static str> {
 
 pub(super) const fn heading(stage: Stage) -> &'static str {
     match stage {
-        Stage::Offer => "결제를 시작할 수 있어요",
+        Stage::Offer => "주문 내용을 확인하고 결제해 주세요",
         Stage::Confirming => "결제를 확인하고 있어요",
         Stage::Checking => "아직 은행의 답을 기다리고 있어요",
         Stage::Looking => "주문 상태를 살펴보고 있어요",
@@ -277,6 +283,7 @@ pub(super) const fn moment(what: MomentKind) -> &'static str {
         MomentKind::AccountIssued => "입금하실 가상계좌가 발급됐어요",
         MomentKind::DepositUndone => "은행이 입금을 되돌렸어요",
         MomentKind::Paid => "결제가 확인됐어요",
+        MomentKind::FoundPaid => "결제대행사에 조회해 결제가 완료된 것을 확인했어요",
         MomentKind::WrongAmount => "다른 금액이 결제되어 취소를 시작했어요",
         MomentKind::OperatorEnded => "담당자가 결제되지 않은 것을 확인했어요",
         MomentKind::NeverCharged => "결제대행사가 청구하지 않았다고 확인했어요",

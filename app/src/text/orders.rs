@@ -60,6 +60,34 @@ impl Lang {
         }
     }
 
+    /// What an order of several products is called: its first, and how many more.
+    #[must_use]
+    pub fn and_more(self, first: String, more: usize) -> String {
+        match (self, more) {
+            (_, 0) => first,
+            (Self::Ko, more) => format!("{first} 외 {more}건"),
+            (Self::En, more) => format!("{first} and {more} more"),
+        }
+    }
+
+    /// Date and time as this language writes them, for `strftime`.
+    #[must_use]
+    pub const fn time_form(self) -> &'static str {
+        match self {
+            Self::Ko => "%Y년 %-m월 %-d일 %H:%M",
+            Self::En => "%-d %b %Y, %H:%M",
+        }
+    }
+
+    /// A day before a time of day, for `strftime`.
+    #[must_use]
+    pub const fn day_form(self) -> &'static str {
+        match self {
+            Self::Ko => "%-m월 %-d일 ",
+            Self::En => "%-d %b, ",
+        }
+    }
+
     /// The name of a group of orders.
     #[must_use]
     pub const fn order_group(self, group: OrderGroup) -> &'static str {

@@ -1,6 +1,7 @@
 //! A refusal for load or for asking too much, told so that whoever asked can go on: programs and scripts get a problem,
 //! people without script a page that opens again by itself, or the page they came from.
 
+use app::text::{Lang, Word};
 use axum::extract::Request;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -8,12 +9,23 @@ use payment::wire::ProblemCode;
 
 use super::problem::Refusal;
 
-/// Both languages, since finding out which one is wanted is work, and there is too much of that.
-const PAGE: &str = "<!doctype html><html lang=\"ko\"><meta charset=\"utf-8\">\
-    <meta name=\"viewport\" content=\"width=device-width\"><title>자리 Jari</title>\
-    <main><h1>요청이 몰리고 있어요</h1><p>잠시 후 이 페이지가 자동으로 다시 열려요. 주문과 결제는 그대로예요.</p>\
-    <div lang=\"en\"><h2>Very busy right now</h2><p>This page opens again by itself in a moment. Your order and payment \
-    are as they were.</p></div></main></html>";
+/// In both languages, since finding out which one is wanted is work, and there is too much of that.
+fn page() -> String {
+    let words = |lang: Lang| {
+        let (heading, text) = (lang.word(Word::BusyTitle), lang.word(Word::BusyBody));
+        format!(
+            "<div lang=\"{}\"><h1>{heading}</h1><p>{text}</p></div>",
+            lang.tag()
+        )
+    };
+    format!(
+        "<!doctype html><html lang=\"ko\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
+         content=\"width=device-width\"><title>{}</title><main>{}{}</main></html>",
+        Lang::Ko.word(Word::Shop),
+        words(Lang::Ko),
+        words(Lang::En)
+    )
+}
 
 /// The answer to a request that is refused before anything was looked at.
 pub(super) fn busy(request: &Request, code: ProblemCode) -> Response {
@@ -30,7 +42,7 @@ pub(super) fn busy(request: &Request, code: ProblemCode) -> Response {
         return Redirect::to(&back(request.uri().path(), code)).into_response();
     }
     let mut response = refusal.into_response();
-    *response.body_mut() = PAGE.into();
+    *response.body_mut() = page().into();
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,

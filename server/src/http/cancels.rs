@@ -1,5 +1,6 @@
 //! Cancelling an order: by its shopper or the operator, by API or by form.
 
+use app::text::SHOPPERS_REASON;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -24,8 +25,6 @@ const KEY_HEADER: &str = "idempotency-key";
 const LONGEST_KEY: usize = 200;
 /// The longest reason: the gateway keeps it with our reference in 200 characters.
 pub(super) const LONGEST_REASON: usize = 160;
-/// What the gateway keeps as the reason of a shopper's own cancel.
-const SHOPPERS_REASON: &str = "고객 주문 취소";
 
 pub(super) fn routes() -> Router<Web> {
     Router::new()

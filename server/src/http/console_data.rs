@@ -13,7 +13,8 @@ use payment::reach::Reason;
 
 use super::Web;
 use super::console::signed_in;
-use super::pages::{korean_time, unavailable};
+use super::pages::unavailable;
+use super::timeline::korean_time;
 use crate::app::Line;
 use crate::clock::EpochMs;
 use crate::console::Console;

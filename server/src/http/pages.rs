@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use app::data::{
-    Answer, CancelOffer, Card, HistoryPage, HistoryRow, Line, Moment, MomentKind, OrderGroup,
-    OrderPage, PageContext, PageData, PaidFacts, Panel, RefundLine, ReturnedAttempt, Unavailable,
+    Answer, CancelOffer, Card, HistoryPage, HistoryRow, Line, MomentKind, OrderGroup, OrderPage,
+    PageContext, PageData, PaidFacts, Panel, RefundLine, ReturnedAttempt, Unavailable,
 };
 use app::text::Lang;
 use axum::Router;
 use axum::http::{HeaderValue, StatusCode, header, request::Parts};
-use axum::routing::any;
+use axum::routing::{any, get};
 use leptos::context::{provide_context, use_context};
 use leptos::nonce::use_nonce;
 use leptos_axum::{LeptosRoutes as _, ResponseOptions, generate_route_list};
@@ -19,13 +19,13 @@ use payment::id::{AttemptReference, OrderId};
 use payment::order::OrderStatus;
 use payment::time::PageTimes;
 use payment::wire::ProblemCode;
-use tower_http::services::{ServeDir, ServeFile};
+use tower_http::services::ServeFile;
 
 use super::layers::Scope;
 use super::problem::Refusal;
-use super::{Web, console_data, dev};
+use super::timeline::{self, korean_time, moment};
+use super::{Web, assets, console_data, dev};
 use crate::app::App;
-use crate::clock::EpochMs;
 use crate::random;
 use crate::refund;
 use crate::store::{
@@ -50,15 +50,12 @@ pub(super) fn mount(api: Router<Web>, web: &Web) -> Router<Web> {
     // Files never come near a page's context: the framework's own file handler runs inside whatever page is being
     // rendered on that thread, and takes that page's headers with it.
     let root = Path::new(web.leptos.site_root.as_ref());
-    let packed = ServeDir::new(root.join("pkg"))
-        .precompressed_br()
-        .precompressed_gzip();
     api.leptos_routes_with_context(web, routes, context, shell)
         .route(
             "/api/{*rest}",
             any(|| async { Refusal::new(ProblemCode::NotFound) }),
         )
-        .nest_service("/pkg", packed)
+        .route("/pkg/{*file}", get(assets::serve))
         .route_service("/favicon.svg", ServeFile::new(root.join("favicon.svg")))
         .fallback(any(missing))
 }
@@ -213,6 +210,7 @@ impl PageData for Data {
                 let lines = app.reads.lines(&order.id).await.map_err(unavailable)?;
                 rows.push(HistoryRow {
                     order_id: order.id.clone(),
+                    sku: lines.first().map(|line| line.sku.clone()),
                     summary: summary(&lines, lang),
                     amount: order.amount,
                     created: korean_time(order.created_at, lang),
@@ -285,25 +283,6 @@ fn order_page(
         .rev()
         .find(|record| record.attempt.status.is_open());
     let now = app.clock.epoch();
-    let mut timeline = vec![Moment {
-        at: time_of_day(order.created_at),
-        what: MomentKind::Ordered,
-    }];
-    let (mut asked, mut paid) = (false, false);
-    timeline.extend(evidence.iter().map(|row| {
-        let what = match moment(row) {
-            // The charge was known: somebody wants it back, and the gateway was asked meanwhile.
-            MomentKind::LateSuccess if asked => MomentKind::Other,
-            MomentKind::AccountIssued if paid => MomentKind::DepositUndone,
-            what => what,
-        };
-        asked |= what == MomentKind::CancelRequested;
-        paid = what == MomentKind::Paid || (paid && what != MomentKind::DepositUndone);
-        Moment {
-            at: time_of_day(row.at),
-            what,
-        }
-    }));
     OrderPage {
         order_id: order.id.clone(),
         lines: lines
@@ -325,7 +304,7 @@ fn order_page(
             .iter()
             .map(|line| line.gateway.name().clone())
             .collect(),
-        timeline,
+        timeline: timeline::of(order.created_at, evidence, lang),
         paid: paid_facts(order, evidence, lang),
         returned,
         gateway_truth,
@@ -365,67 +344,5 @@ fn summary(lines: &[LineRow], lang: Lang) -> String {
         return String::new();
     };
     let name = Data::pick(lang, first.name.clone());
-    match (lines.len() - 1, lang) {
-        (0, _) => name,
-        (more, Lang::Ko) => format!("{name} 외 {more}건"),
-        (more, Lang::En) => format!("{name} and {more} more"),
-    }
-}
-
-/// What an entry of the evidence says to its shopper.
-fn moment(row: &EvidenceRow) -> MomentKind {
-    match (row.event.as_str(), row.status.as_str()) {
-        ("window_opened", _) => MomentKind::WindowOpened,
-        ("claimed", _) => MomentKind::Claimed,
-        ("not_sent", _) => MomentKind::NotSent,
-        ("refused_by_gateway", _) => MomentKind::RefusedByGateway,
-        ("declined", "failed") => MomentKind::Declined,
-        ("answer_lost", "unknown") => MomentKind::AnswerLost,
-        ("interrupted", _) => MomentKind::Interrupted,
-        ("pending" | "not_found", "failed") => MomentKind::NeverCharged,
-        ("pending" | "not_found", _) => MomentKind::AskedNoResult,
-        ("operator_not_charged", "failed") => MomentKind::OperatorEnded,
-        ("awaiting_deposit", "awaiting_deposit") => MomentKind::AccountIssued,
-        ("charged" | "operator_charged", "approved") => MomentKind::Paid,
-        ("charged", "mischarged") => MomentKind::WrongAmount,
-        ("charged", "canceled" | "partially_canceled") => MomentKind::Refunded,
-        ("charged", "cancel_requested") if row.source != "cancel" => MomentKind::LateSuccess,
-        ("cancel_asked", "cancel_requested") => MomentKind::CancelRequested,
-        ("window_closed" | "lapsed", _) => MomentKind::Expired,
-        _ => MomentKind::Other,
-    }
-}
-
-fn korea(at: EpochMs) -> Option<jiff::civil::DateTime> {
-    // Korea has one time zone and no daylight saving: a fixed offset needs no time zone database.
-    jiff::Timestamp::from_millisecond(at.0)
-        .ok()
-        .map(|at| jiff::tz::offset(9).to_datetime(at))
-}
-
-fn time_of_day(at: EpochMs) -> String {
-    korea(at).map_or_else(String::new, |at| at.strftime("%H:%M:%S").to_string())
-}
-
-pub(super) fn korean_time(at: EpochMs, lang: Lang) -> String {
-    let form = if lang == Lang::En {
-        "%-d %b %Y, %H:%M"
-    } else {
-        "%Y년 %-m월 %-d일 %H:%M"
-    };
-    korea(at).map_or_else(String::new, |at| at.strftime(form).to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_koreas_whatever_the_servers_zone() {
-        // 2026-02-28T15:05:00Z is five past midnight on the first of March in Korea.
-        let at = EpochMs(1_772_291_100_000);
-        assert_eq!(korean_time(at, Lang::Ko), "2026년 3월 1일 00:05");
-        assert_eq!(korean_time(at, Lang::En), "1 Mar 2026, 00:05");
-        assert_eq!(time_of_day(at), "00:05:00");
-    }
+    lang.and_more(name, lines.len() - 1)
 }

@@ -49,8 +49,8 @@ async fn show(
     if attempt.attempt.status != AttemptStatus::Ready || attempt.window_until <= app.clock.epoch() {
         return Ok(Redirect::to(&checkout).into_response());
     }
-    page(&script, &request, &checkout, scope.lang)
-        .ok_or_else(|| Refusal::new(ProblemCode::Internal))
+    let look = (web.leptos.output_name.as_ref(), scope.lang);
+    page(&script, &request, &checkout, look).ok_or_else(|| Refusal::new(ProblemCode::Internal))
 }
 
 /// The page, with a policy that lets in the gateway's script and whatever that loads, sends to and frames.
@@ -58,7 +58,7 @@ fn page(
     script: &WindowScript,
     request: &WindowRequest,
     checkout: &str,
-    lang: Lang,
+    (files, lang): (&str, Lang),
 ) -> Option<Response> {
     let nonce = random::attempt_reference();
     let hosts = script.hosts;
@@ -82,6 +82,7 @@ fn page(
     let lang_tag = lang.tag();
     let html = [
         ("{{lang}}", lang_tag),
+        ("{{files}}", files),
         ("{{title}}", lang.window(WindowWord::Title)),
         ("{{opening}}", lang.window(WindowWord::Opening)),
         ("{{blocked}}", lang.window(WindowWord::Blocked)),
