@@ -90,10 +90,10 @@ const STEPS: &[Step] = &[
         run: release,
     },
     Step {
-        name: "wasm-size",
+        name: "weight",
         what: "the browser's half is light enough",
         needs: &[],
-        run: build::check_wasm_size,
+        run: build::check_weight,
     },
     Step {
         name: "typecheck",

@@ -3,6 +3,7 @@
 mod arrows;
 mod files;
 mod named_tests;
+mod strays;
 mod texts;
 
 use anyhow::{Result, bail};
@@ -18,6 +19,7 @@ pub(crate) fn tidy(repo: &Repo) -> Result<()> {
     let sources = files::sources(&repo.root)?;
     for source in &sources {
         broken.extend(texts::check(source));
+        broken.extend(strays::check(source));
         let lines = source.text.lines().count();
         if source.is_rust() && lines > LONG_FILE_LINES {
             println!("   {}: {lines} lines; can it be split?", source.path);
