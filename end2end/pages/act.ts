@@ -49,6 +49,33 @@ export async function pay(page: Page): Promise<string> {
   return id;
 }
 
+/** Holds the program of the pages back; the returned function lets it come. */
+export async function holdProgram(page: Page): Promise<() => void> {
+  let release = () => {};
+  const held = new Promise<void>((resolve) => (release = resolve));
+  await page.route('**/*.wasm', async (route) => {
+    await held;
+    // The page that asked may be gone by now.
+    await route.continue().catch(() => {});
+  });
+  return release;
+}
+
+/** What proves that a request comes from the shop's people. */
+export const OPERATOR = { JARI_OPERATOR_TOKEN: 'only-for-tests-0123456789-0123456789' };
+
+/** The shop gives money of a paid order back, all that is left without an amount; returns when the gateway has done it. */
+export async function refund(page: Page, shop: Shop, order: string, amount?: number): Promise<void> {
+  const asked = await page.context().request.post(`${shop.url}/api/orders/${order}/cancel`, {
+    headers: {
+      authorization: `Bearer ${OPERATOR.JARI_OPERATOR_TOKEN}`,
+      'idempotency-key': `test-${order}-${amount ?? 'all'}`,
+    },
+    data: { reason: 'one was broken', amount },
+  });
+  if (asked.status() !== 200) throw new Error(`refund: ${asked.status()} ${await asked.text()}`);
+}
+
 /** Without script: the whole way, and the last step that a script would take by itself. */
 export async function payWithoutScript(page: Page): Promise<string> {
   const id = await pay(page);

@@ -2,6 +2,7 @@
 import type { Page } from '@playwright/test';
 import type { Env, Scenario, Shop } from '../fixtures/shop';
 import * as act from './act';
+import { outcomes } from './outcomes';
 import * as see from './see';
 
 export interface Scene {
@@ -30,13 +31,20 @@ export const CONSOLE: Env = {
     '$argon2id$v=19$m=19456,t=2,p=1$QprFeTZE0O7Z0stB6IL55g$6lQAx8czmy34DB+m9spNSqdMp88fZxNX5J1gMmRd1zw',
 };
 
-/** A short response wait, and polls as long as ever. */
+/** Waits as long as the shipped times in all, nearly all of it for the answer: a picture takes its time. */
+const LONG_CONFIRMING: Env = {
+  JARI_RESPONSE_WAIT_MS: '63000',
+  JARI_POLL_COUNT: '1',
+};
+
+/** A short response wait, and polls for the rest of the shipped 65 s. */
 const SOON_CHECKING: Env = {
   JARI_RESPONSE_WAIT_MS: '300',
+  JARI_POLL_COUNT: '32',
   JARI_PG_TIMEOUT_MS: '45000',
 };
 
-export const scenes: Scene[] = [
+const usual: Scene[] = [
   {
     name: 'console-sign-in',
     env: CONSOLE,
@@ -81,6 +89,22 @@ export const scenes: Scene[] = [
     },
   },
   {
+    name: 'checkout-two-ways',
+    env: { JARI_GATEWAYS: 'toss,kakaopay' },
+    reach: async (page) => {
+      await act.order(page);
+    },
+  },
+  {
+    name: 'last-step',
+    reach: async (page) => {
+      await act.orderAndOpenWindow(page);
+      await act.holdProgram(page);
+      await act.payInWindow(page);
+      await page.getByTestId('confirm').waitFor();
+    },
+  },
+  {
     name: 'window-closed',
     reach: async (page) => {
       await act.orderAndOpenWindow(page);
@@ -90,6 +114,7 @@ export const scenes: Scene[] = [
   },
   {
     name: 'confirming',
+    env: LONG_CONFIRMING,
     scenario: { stop: true },
     reach: async (page) => {
       await act.pay(page);
@@ -188,3 +213,8 @@ export const scenes: Scene[] = [
     },
   },
 ];
+
+export const scenes: Scene[] = [...usual, ...outcomes];
+
+/** The languages that browsers ask for, by the name of what they get. */
+export const LOCALES = { ko: 'ko-KR', en: 'en-US' } as const;

@@ -9,6 +9,7 @@ export type Stage =
   | 'checking'
   | 'looking'
   | 'paid'
+  | 'partially_refunded'
   | 'refunded'
   | 'returning_money'
   | 'awaiting_deposit'
@@ -145,6 +146,32 @@ export async function confirmSent(page: Page): Promise<number> {
   const text = await page.evaluate(() => sessionStorage.getItem('test:confirm'));
   if (text === null) throw new Error('no confirm was sent');
   return Number(text);
+}
+
+/** Keeps what screen readers are told, change by change, in the order in which it is said. */
+export async function keepSaid(context: BrowserContext): Promise<void> {
+  await context.addInitScript(() => {
+    if (window.top !== window || !location.protocol.startsWith('http')) return;
+    const said: string[] = [];
+    const last = new Map<Element, string>();
+    const listen = () => {
+      for (const region of document.querySelectorAll('[aria-live], [role="status"], [role="alert"]')) {
+        const text = region.textContent?.trim() ?? '';
+        const before = last.get(region);
+        last.set(region, text);
+        // What a region holds when it first appears is read as part of the page.
+        if (before !== undefined && before !== text && text !== '') said.push(text);
+      }
+      Object.assign(window, { testSaid: said });
+    };
+    const changes = { subtree: true, childList: true, characterData: true };
+    new MutationObserver(listen).observe(document, changes);
+  });
+}
+
+/** What screen readers were told on this page so far. */
+export async function said(page: Page): Promise<string[]> {
+  return page.evaluate(() => (window as unknown as { testSaid?: string[] }).testSaid ?? []);
 }
 
 /** A page counts from just before it sends the confirm and draws that; what is seen begins this much later at most. */

@@ -1,20 +1,8 @@
 // A page that was made a moment ago, or by another program, or in a browser that changes it: it wakes to what is true now,
 // or it goes on without waking.
-import type { Page } from '@playwright/test';
 import { expect, test } from '../fixtures/shop';
 import * as act from '../pages/act';
 import * as see from '../pages/see';
-
-/** Holds the program of the pages back; the returned function lets it come. */
-async function holdProgram(page: Page): Promise<() => void> {
-  let release = () => {};
-  const held = new Promise<void>((resolve) => (release = resolve));
-  await page.route('**/*.wasm', async (route) => {
-    await held;
-    await route.continue();
-  });
-  return release;
-}
 
 test('in doubt when it was made, paid when it wakes: paid', async ({ context, page, shop }) => {
   await see.keepLog(context);
@@ -22,7 +10,7 @@ test('in doubt when it was made, paid when it wakes: paid', async ({ context, pa
   const order = await act.pay(page);
   await see.attemptStatus(context, shop, order, 'approving');
   const second = await context.newPage();
-  const release = await holdProgram(second);
+  const release = await act.holdProgram(second);
   await second.goto(`/checkout/${order}`);
   await see.stage(second, 'checking');
   await see.attemptStatus(context, shop, order, 'approved', 20_000);
