@@ -12,7 +12,7 @@ mod page_shoppers;
 mod page_times;
 mod pg_stop;
 mod pictures;
-mod read_timeout;
+pub(crate) mod read_timeout;
 mod resend_budget;
 mod slow_heads;
 mod stampede;

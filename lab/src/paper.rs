@@ -3,6 +3,7 @@
 mod axis;
 mod html;
 mod markdown;
+mod marks;
 mod plot;
 mod read;
 mod table;

@@ -21,6 +21,9 @@ pub(crate) struct Plan {
     pub(crate) criteria: Vec<Criterion>,
 }
 
+/// Why a time of the real programs may be longer than expected.
+pub(crate) const BUSY: &str = "A time of the real programs, so that whatever else the machine does counts: beside builds and tests the disk and both cores are waited for. Counts and ratios do not hang on it. On a machine that does nothing else this is a failure of the shop's.";
+
 /// One expectation.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -37,6 +40,8 @@ pub(crate) struct Criterion {
     pub(crate) rests_on: Vec<String>,
     /// A finding of our own: reported like a criterion, but nothing fails for it.
     pub(crate) finding: bool,
+    /// Why it may come out otherwise, told beside it when it does.
+    pub(crate) because: Option<String>,
 }
 
 impl Criterion {
@@ -49,6 +54,7 @@ impl Criterion {
             published: None,
             rests_on: vec![condition.to_owned()],
             finding: false,
+            because: None,
         }
     }
 
@@ -61,6 +67,12 @@ impl Criterion {
     /// Resting on another condition too.
     pub(crate) fn and(mut self, condition: &str) -> Self {
         self.rests_on.push(condition.to_owned());
+        self
+    }
+
+    /// With why it may come out otherwise.
+    pub(crate) fn because(mut self, why: &str) -> Self {
+        self.because = Some(why.to_owned());
         self
     }
 

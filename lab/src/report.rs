@@ -60,7 +60,9 @@ impl Report<'_> {
     pub(crate) fn markdown(&self) -> String {
         let mut text = format!("# {}\n\n{}\n\n", self.name, self.plan.question);
         if self.quick {
-            text.push_str("Shortened with `--quick`: shows that the experiment works, not what it is to show.\n\n");
+            text.push_str(
+                "Shortened: shows that the experiment works, not what it is to show.\n\n",
+            );
         }
         for line in &self.plan.setup {
             let _ = writeln!(text, "- {line}");

@@ -11,10 +11,10 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 use tokio::sync::Barrier;
 
-use super::{Experiment, lines};
+use super::{Experiment, lines, pictures};
 use crate::harness::validity::{self, Ended, guard};
 use crate::harness::{Lab, Stage};
-use crate::plan::{Condition, Criterion, Findings, Plan};
+use crate::plan::{Condition, Criterion, Findings, Mark, Plan, Plot};
 use crate::raw::{Answer, confirm};
 use crate::shopper::Prepared;
 use crate::verdict::Rule;
@@ -37,6 +37,8 @@ const AT_ONCE: usize = 35;
 const CAP: usize = 40;
 /// How long the gateway takes for the burst, ms: all of it is in flight at once.
 const BURST_DELAY_MS: u64 = 500;
+/// The picture's bins, ms.
+const BIN_MS: u64 = 25;
 /// When each shopper hangs up.
 const SEED: u64 = 1;
 
@@ -73,7 +75,7 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
         .collect();
     let burst = orders.split_off(orders.len() - CAP);
     stage.gateway.set(&json!({"delayMs": DELAY_MS})).await?;
-    hang_up(&stage, orders, &mut condition).await;
+    let cuts = hang_up(&stage, orders, &mut condition).await;
     let drained = stage.drained(Duration::from_secs(60)).await?;
     condition.check("all ended before the burst", drained, drained);
     let scrape = stage.scrape().await?;
@@ -90,6 +92,7 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     findings.measure("burst-refused", refused as f64);
     let ended = validity::end(stage, &mut condition, ids.len(), Duration::from_secs(60)).await?;
     compare(&ids, &ended, &mut findings);
+    findings.plots.push(picture(&ids, &cuts, &ended));
     let of = |id: &str| findings.value(id).unwrap_or(f64::NAN);
     findings.answer = Some(format!(
         "Of {} confirms that were cut at any moment, {} slots leaked, {} charges were lost and {} orders charged twice; a burst of the whole cap afterwards was refused {} times.",
@@ -103,28 +106,33 @@ async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     Ok(findings)
 }
 
-/// Sends every confirm and drops it at its moment.
-async fn hang_up(stage: &Stage, orders: Vec<Prepared>, condition: &mut Condition) {
+/// When a shopper hung up, and whether the answer had been heard by then.
+type Cut = (Duration, bool);
+
+/// Sends every confirm and drops it at its moment; the cuts, in the order of the confirms.
+async fn hang_up(stage: &Stage, orders: Vec<Prepared>, condition: &mut Condition) -> Vec<Cut> {
     let mut random = ChaCha8Rng::seed_from_u64(SEED);
     let longest = DELAY_MS + BEYOND_MS;
     let moments: Vec<_> = orders
         .iter()
         .map(|_| Duration::from_micros(random.random_range(0..=longest * 1_000)))
         .collect();
-    let heard: Vec<bool> = stream::iter(orders.into_iter().zip(moments))
-        .map(|(order, cut)| async move {
+    let mut cuts: Vec<(usize, Cut)> = stream::iter(orders.into_iter().zip(moments).enumerate())
+        .map(|(index, (order, cut))| async move {
             let begun = Instant::now();
             let whole = confirm(&stage.client, &stage.shop, &order, None, begun);
             let heard = tokio::time::timeout(cut, whole).await.is_ok();
             // Its slot is held on by the server: the place is given on only when the slot is, too.
             tokio::time::sleep_until((begun + Duration::from_millis(longest)).into()).await;
-            heard
+            (index, (cut, heard))
         })
         .buffer_unordered(AT_ONCE)
         .collect()
         .await;
-    let heard_count = heard.iter().filter(|heard| **heard).count();
-    let cut = heard.len() - heard_count;
+    cuts.sort_unstable_by_key(|(index, _)| *index);
+    let cuts: Vec<Cut> = cuts.into_iter().map(|(_, cut)| cut).collect();
+    let heard_count = cuts.iter().filter(|(_, heard)| *heard).count();
+    let cut = cuts.len() - heard_count;
     condition.figure("cut", cut);
     condition.figure("heardTheirAnswer", heard_count);
     let seen = format!("{cut} cut, {heard_count} not");
@@ -133,6 +141,47 @@ async fn hang_up(stage: &Stage, orders: Vec<Prepared>, condition: &mut Condition
         cut > 0 && heard_count > 0,
         seen,
     );
+    cuts
+}
+
+/// What became of the confirms, by the moment at which their shoppers hung up.
+fn picture(ids: &[String], cuts: &[Cut], ended: &Ended) -> Plot {
+    let paid = |id: &String| {
+        let status = ended.books.orders.get(id);
+        status.is_some_and(|status| status == "paid")
+    };
+    let outcomes: [(&str, &dyn Fn(bool, bool) -> bool); 3] = [
+        ("heard that it was paid, or was refused", &|heard, _| heard),
+        ("cut, and paid", &|heard, paid| !heard && paid),
+        (
+            "cut, and not paid: never sent to the gateway",
+            &|heard, paid| !heard && !paid,
+        ),
+    ];
+    let bins = (DELAY_MS + BEYOND_MS) / BIN_MS;
+    let lines = outcomes.map(|(name, is)| {
+        let mut counts = vec![0_u32; usize::try_from(bins).unwrap_or(0) + 1];
+        for (id, (cut, heard)) in ids.iter().zip(cuts) {
+            let bin = cut.as_millis() / u128::from(BIN_MS);
+            let count = usize::try_from(bin)
+                .ok()
+                .and_then(|bin| counts.get_mut(bin));
+            if let Some(count) = count
+                && is(*heard, paid(id))
+            {
+                *count += 1;
+            }
+        }
+        let points = counts.into_iter().enumerate();
+        let points = points.map(|(bin, count)| (bin as f64 * BIN_MS as f64, f64::from(count)));
+        pictures::line(name, Mark::Bars, points.collect())
+    });
+    pictures::plot(
+        "Whenever shoppers hang up, what was sent is booked and found, and what was not is not charged",
+        "hung up so long after the confirm, ms",
+        "confirms",
+        lines.into(),
+    )
 }
 
 /// Confirms as many as the cap has slots, all at one moment, and counts those that were not paid.

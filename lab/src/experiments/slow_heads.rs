@@ -17,7 +17,7 @@ use crate::harness::regret;
 use crate::harness::validity::{self, guard};
 use crate::harness::{Lab, Stage};
 use crate::pace::{Driven, Pace, drive, soon};
-use crate::plan::{Condition, Criterion, Findings, Plan};
+use crate::plan::{BUSY, Condition, Criterion, Findings, Plan};
 use crate::stats::Latencies;
 use crate::verdict::Rule;
 
@@ -104,7 +104,8 @@ fn plan(lab: &Lab) -> Plan {
                 "p99 of the confirms' answers, ms",
                 Rule::AtMost { most: 250.0 },
             )
-            .finding(),
+            .finding()
+            .because(BUSY),
             regret::criterion([CONDITION]),
         ],
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::plot::{STYLE, svg};
 use super::read::{Condition, Experiment, Run};
-use super::table::{Cell, outcome, rows};
+use super::table::{Cell, otherwise, outcome, rows};
 use super::text::{anchor, escaped, number};
 use crate::plan::{Plot, Regret};
 use crate::verdict::Verdict;
@@ -117,6 +117,7 @@ fn push_experiment(out: &mut String, experiment: &Experiment) {
                 named(half)
             );
         }
+        push_otherwise(out, run, half);
     }
     push_table(out, experiment);
     for (half, run) in experiment.halves() {
@@ -129,6 +130,28 @@ fn push_experiment(out: &mut String, experiment: &Experiment) {
         push_run(out, run, half);
     }
     out.push_str("</section>");
+}
+
+/// What came out otherwise than expected, and why.
+fn push_otherwise(out: &mut String, run: &Run, half: &str) {
+    let mut list = String::new();
+    for one in otherwise(run) {
+        let because = one.because.map_or_else(String::new, |why| {
+            format!(" <span class=\"soft\">{}</span>", escaped(&why))
+        });
+        let _ = write!(
+            list,
+            "<li>{} {}{because}</li>",
+            chip(Verdict::Fail, one.finding),
+            escaped(&one.says)
+        );
+    }
+    if !list.is_empty() {
+        let _ = write!(
+            out,
+            "<p class=\"soft\">{half}: otherwise than expected</p><ul class=\"otherwise\">{list}</ul>"
+        );
+    }
 }
 
 fn named(half: &str) -> &'static str {
@@ -241,7 +264,7 @@ fn push_regret(out: &mut String, regret: &Regret, (name, half): (&str, &str)) {
 /// What held for a run, and what was found under each condition.
 fn push_run(out: &mut String, run: &Run, half: &str) {
     let conditions = run.conditions.iter().flatten();
-    for condition in conditions.clone().filter(|condition| !condition.valid) {
+    for condition in run.invalid() {
         let failed = condition.checks.iter().filter(|check| !check.holds);
         let _ = write!(
             out,

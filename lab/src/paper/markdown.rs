@@ -6,9 +6,10 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use super::plot::svg;
-use super::read::Experiment;
-use super::table::{Cell, outcome, rows};
-use super::text::anchor;
+use super::read::{Experiment, Run};
+use super::table::{Cell, otherwise, outcome, rows};
+use super::text::{anchor, number};
+use crate::plan::Regret;
 use crate::verdict::Verdict;
 
 /// What the document says by itself is kept between these lines and written by people; the rest is made anew.
@@ -39,11 +40,14 @@ fn push(out: &mut String, experiment: &Experiment, folder: &Path) -> anyhow::Res
         outcome(experiment).as_str()
     );
     for (half, run) in experiment.halves() {
-        if let Some(answer) = &run.answer {
-            let _ = write!(out, "**{half}**: {answer}\n\n");
-        }
+        push_words(out, run, half);
     }
     push_table(out, experiment);
+    for (half, run) in experiment.halves() {
+        if let Some(regret) = &run.regret {
+            let _ = write!(out, "{}\n\n", regretted(regret, half));
+        }
+    }
     for (half, run) in experiment.halves() {
         // One plot each way: the page has them all.
         let Some(plot) = run.plots.iter().flatten().next() else {
@@ -57,6 +61,56 @@ fn push(out: &mut String, experiment: &Experiment, folder: &Path) -> anyhow::Res
         let _ = write!(out, "![{alt}](lab/{name})\n\n");
     }
     Ok(())
+}
+
+/// What a run says in words: its answer, how far it goes, what of it proves nothing, and what came out otherwise.
+fn push_words(out: &mut String, run: &Run, half: &str) {
+    if let Some(answer) = &run.answer {
+        let _ = write!(out, "**{half}**: {answer}\n\n");
+    }
+    if run.quick {
+        let _ = write!(
+            out,
+            "*{half}, shortened: it shows that the experiment works, not what it is to show.*\n\n"
+        );
+    }
+    for condition in run.invalid() {
+        let broken = condition.checks.iter().filter(|check| !check.holds);
+        let broken = broken.map(|check| format!("{} ({})", check.says, check.seen));
+        let _ = write!(
+            out,
+            "**Not valid** ({half}): *{}* proves nothing. What does not hold: {}.\n\n",
+            condition.name,
+            broken.collect::<Vec<_>>().join("; ")
+        );
+    }
+    let mut any = false;
+    for one in otherwise(run) {
+        let word = if one.finding { "differs" } else { "FAIL" };
+        let because = one
+            .because
+            .map_or_else(String::new, |why| format!(". {why}"));
+        let _ = writeln!(out, "- {word} ({half}): {}{because}", one.says);
+        any = true;
+    }
+    if any {
+        out.push('\n');
+    }
+}
+
+/// What shoppers were shown, in a line.
+fn regretted(regret: &Regret, half: &str) -> String {
+    let seconds = |ms: u64| number(ms as f64 / 1_000.0);
+    format!(
+        "Shown against the gateway's truth ({half}): {} shoppers, {} told failed and charged, {} told paid and not charged, {} charged twice; {} in doubt for a while (longest {} s), {} still when they had waited as long as the page does.",
+        number(regret.shoppers as f64),
+        regret.false_failures,
+        regret.false_successes,
+        regret.double_charges,
+        number(regret.in_doubt as f64),
+        seconds(regret.longest_doubt_ms),
+        number(regret.left_in_doubt as f64)
+    )
 }
 
 fn push_table(out: &mut String, experiment: &Experiment) {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::axis::Axis;
+use super::marks::{COLOURS, Columns, DASHES, is_bars, push_bars, push_mark, push_tiles};
 use super::text::{escaped, number};
 use crate::plan::{Line, Mark, Plot};
 
@@ -19,9 +20,6 @@ const MOST_POINTS: usize = 600;
 /// Lines with at most so many points get a mark at each.
 const MARKED: usize = 40;
 
-/// Looks that can be told apart without colour: dash and shape.
-const DASHES: [&str; 6] = ["", "7 4", "2 3", "10 3 2 3", "4 2", "1 4"];
-
 /// The colours of lines, light and dark (Okabe and Ito's, which colour-blind people can tell apart), and of what is around
 /// them; each SVG file carries it, a page once.
 pub(super) const STYLE: &str = "\
@@ -31,6 +29,7 @@ font:12px system-ui,sans-serif;width:100%;height:auto}\
 .plot text{fill:var(--soft)}.plot .name{fill:var(--ink)}.plot .grid{stroke:var(--grid);stroke-width:1}\
 .plot .l{fill:none;stroke-width:2;stroke-linejoin:round}\
 .plot .k0{stroke:var(--c0)}.plot .k1{stroke:var(--c1)}.plot .k2{stroke:var(--c2)}.plot .k3{stroke:var(--c3)}.plot .k4{stroke:var(--c4)}.plot .k5{stroke:var(--c5)}\
+.plot .t{stroke-width:1}.plot .h{fill:none;stroke-width:1.6;stroke-linejoin:round}\
 .plot .f0{fill:var(--c0)}.plot .f1{fill:var(--c1)}.plot .f2{fill:var(--c2)}.plot .f3{fill:var(--c3)}.plot .f4{fill:var(--c4)}.plot .f5{fill:var(--c5)}";
 
 /// A plot as an SVG element; `id` names its title and description within the page. `alone` is a file of its own.
@@ -71,10 +70,12 @@ pub(super) fn svg(plot: &Plot, id: &str, alone: bool) -> String {
     if alone {
         let _ = write!(out, "<style>{STYLE}</style>");
     }
+    push_tiles(&mut out, plot, id);
     push_axes(&mut out, plot, (&across, &up), top);
+    let columns = Columns::of(plot, &across);
     for (at, line) in plot.lines.iter().enumerate() {
-        push_line(&mut out, line, at, (&across, &up));
-        push_legend(&mut out, line, at);
+        push_line(&mut out, line, (at, id), (&across, &up), &columns);
+        push_legend(&mut out, line, (at, id));
     }
     out.push_str("</svg>");
     out
@@ -139,14 +140,22 @@ fn push_axes(out: &mut String, plot: &Plot, (across, up): (&Axis, &Axis), top: f
     );
 }
 
-fn push_legend(out: &mut String, line: &Line, at: usize) {
-    let (colour, y) = (at % 6, 14.0 + ROW * at as f64);
-    let dash = DASHES[at % DASHES.len()];
-    let _ = write!(
-        out,
-        "<path class=\"l k{colour}\" stroke-dasharray=\"{dash}\" d=\"M{LEFT} {y:.1}h26\"/>",
-    );
-    push_mark(out, at, (LEFT + 13.0, y));
+fn push_legend(out: &mut String, line: &Line, (at, id): (usize, &str)) {
+    let (colour, y) = (at % COLOURS, 14.0 + ROW * at as f64);
+    if is_bars(line) {
+        let top = y - 6.0;
+        let _ = write!(
+            out,
+            "<path class=\"t k{colour}\" fill=\"url(#{id}-b{at})\" d=\"M{LEFT} {top:.1}h26v12h-26z\"/>"
+        );
+    } else {
+        let dash = DASHES[at % DASHES.len()];
+        let _ = write!(
+            out,
+            "<path class=\"l k{colour}\" stroke-dasharray=\"{dash}\" d=\"M{LEFT} {y:.1}h26\"/>",
+        );
+        push_mark(out, at, (LEFT + 13.0, y));
+    }
     let _ = write!(
         out,
         "<text class=\"name\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
@@ -161,8 +170,14 @@ fn stride(points: usize) -> usize {
     points.div_ceil(MOST_POINTS).max(1)
 }
 
-fn push_line(out: &mut String, line: &Line, at: usize, (across, up): (&Axis, &Axis)) {
-    let colour = at % 6;
+fn push_line(
+    out: &mut String,
+    line: &Line,
+    (at, id): (usize, &str),
+    (across, up): (&Axis, &Axis),
+    columns: &Columns,
+) {
+    let colour = at % COLOURS;
     let every = stride(line.points.len());
     let finite = line
         .points
@@ -172,8 +187,8 @@ fn push_line(out: &mut String, line: &Line, at: usize, (across, up): (&Axis, &Ax
         .step_by(every)
         .map(|point| (across.place(point.0), up.place(point.1)))
         .collect();
-    if matches!(line.mark, Mark::Bars) {
-        push_bars(out, &placed, (colour, up.ground()));
+    if is_bars(line) {
+        push_bars(out, &placed, (at, id, up.ground()), columns);
         return;
     }
     let mut path = String::new();
@@ -196,35 +211,6 @@ fn push_line(out: &mut String, line: &Line, at: usize, (across, up): (&Axis, &Ax
             push_mark(out, at, point);
         }
     }
-}
-
-fn push_bars(out: &mut String, placed: &[(f64, f64)], (colour, ground): (usize, f64)) {
-    let gaps = placed.windows(2).map(|pair| pair[1].0 - pair[0].0);
-    let gap = gaps.filter(|gap| *gap > 0.0).fold(24.0_f64, f64::min);
-    let width = (gap * 0.8).max(0.8);
-    let mut path = String::new();
-    for (x, y) in placed {
-        let _ = write!(
-            path,
-            "M{:.1} {ground:.1}V{y:.1}h{width:.1}V{ground:.1}z",
-            x - width / 2.0
-        );
-    }
-    let _ = write!(out, "<path class=\"f{colour}\" d=\"{path}\"/>");
-}
-
-/// A mark by shape: circle, square, triangle, diamond, ring's cross, bar.
-fn push_mark(out: &mut String, at: usize, (x, y): (f64, f64)) {
-    let colour = at % 6;
-    let shape = match colour {
-        0 => format!("M{:.1} {y:.1}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", x - 4.0),
-        1 => format!("M{:.1} {:.1}h7v7h-7z", x - 3.5, y - 3.5),
-        2 => format!("M{x:.1} {:.1}l4.5 8h-9z", y - 5.0),
-        3 => format!("M{x:.1} {:.1}l4.5 5l-4.5 5l-4.5 -5z", y - 5.0),
-        4 => format!("M{:.1} {:.1}h9v3h-9z", x - 4.5, y - 1.5),
-        _ => format!("M{:.1} {:.1}h3v9h-3z", x - 1.5, y - 4.5),
-    };
-    let _ = write!(out, "<path class=\"f{colour}\" d=\"{shape}\"/>");
 }
 
 #[cfg(test)]

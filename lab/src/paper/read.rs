@@ -1,14 +1,17 @@
 //! What runs wrote into a folder, read again: each experiment with its real and its virtual half.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::plan::{Plot, Regret, Spread};
+use crate::experiments;
+use crate::harness::Lab;
+use crate::plan::{Criterion, Plot, Regret, Spread};
 use crate::verdict::{Rule, Verdict};
+use crate::virtual_time::{self, Size};
 
 /// One run of an experiment.
 #[derive(Debug, Clone, Deserialize)]
@@ -70,9 +73,15 @@ pub(super) struct Judged {
     pub(super) rule: Rule,
     /// The published figure.
     pub(super) published: Option<String>,
+    /// The conditions that it rests on.
+    #[serde(default, rename = "restsOn")]
+    pub(super) rests_on: Vec<String>,
     /// Whether nothing fails for it.
     #[serde(default)]
     pub(super) finding: bool,
+    /// Why it may come out otherwise.
+    #[serde(default)]
+    pub(super) because: Option<String>,
     /// What came.
     pub(super) measured: Option<f64>,
     /// What follows.
@@ -116,6 +125,54 @@ pub(super) struct Experiment {
     pub(super) played: Option<Run>,
 }
 
+impl Run {
+    /// The conditions that prove nothing.
+    pub(super) fn invalid(&self) -> impl Iterator<Item = &Condition> {
+        let all = self.conditions.iter().flatten();
+        all.filter(|condition| !condition.valid)
+    }
+
+    /// Takes the verdict from every criterion that rests on a condition that is not there or proves nothing: a verdict is
+    /// worth what its conditions are, whoever wrote it down.
+    fn trust_no_verdict(&mut self) {
+        let conditions = self.conditions.as_deref().unwrap_or_default();
+        let valid = |name: &String| {
+            let found = conditions.iter().find(|one| one.name == *name);
+            found.is_some_and(|condition| condition.valid)
+        };
+        for judged in &mut self.verdicts {
+            if judged.rests_on.is_empty() || !judged.rests_on.iter().all(valid) {
+                judged.verdict = Verdict::NotValid;
+            }
+        }
+    }
+
+    /// Why a criterion may come out otherwise is told by the experiment as it is now, where the run was made before it said
+    /// so.
+    fn explain(&mut self, name: &str, played: bool) {
+        let criteria = promised(name, played);
+        for judged in self.verdicts.iter_mut().filter(|one| one.because.is_none()) {
+            let known = criteria.iter().find(|known| known.id == judged.id);
+            judged.because = known.and_then(|known| known.because.clone());
+        }
+    }
+}
+
+/// What an experiment promises today; nothing if there is none of that name.
+fn promised(name: &str, played: bool) -> Vec<Criterion> {
+    if played {
+        let size = Size { full: true };
+        let known = virtual_time::all().find(|one| one.name == name);
+        return known.map_or_else(Vec::new, |one| (one.plan)(size).criteria);
+    }
+    let lab = Lab {
+        bin_dir: PathBuf::new(),
+        quick: false,
+        shoppers: None,
+    };
+    experiments::find(name).map_or_else(|_| Vec::new(), |one| (one.plan)(&lab).criteria)
+}
+
 impl Experiment {
     /// Its halves, with what they are called.
     pub(super) fn halves(&self) -> impl Iterator<Item = (&'static str, &Run)> {
@@ -146,11 +203,13 @@ pub(super) fn folder(folder: &Path) -> anyhow::Result<Vec<Experiment>> {
         };
         let text = std::fs::read_to_string(&path)
             .with_context(|| format!("reading {}", path.display()))?;
-        let run: Run = serde_json::from_str(&text)
+        let mut run: Run = serde_json::from_str(&text)
             .with_context(|| format!("{} is no report of a run", path.display()))?;
         let (name, played) = stem
             .strip_suffix(PLAYED)
             .map_or((stem, false), |name| (name, true));
+        run.trust_no_verdict();
+        run.explain(name, played);
         let experiment = found.entry(name.to_owned()).or_insert_with(|| Experiment {
             name: name.to_owned(),
             real: None,

@@ -87,16 +87,46 @@ pub(super) fn rows(experiment: &Experiment) -> Vec<Row> {
     order.iter().filter_map(|id| by_id.remove(id)).collect()
 }
 
+/// A criterion that came out otherwise, for people: what was measured, expected and published, and why.
+#[derive(Debug, Clone)]
+pub(super) struct Otherwise {
+    /// What was measured, beside what was expected and published.
+    pub(super) says: String,
+    /// Why, as far as it is known.
+    pub(super) because: Option<String>,
+    /// Whether nothing fails for it.
+    pub(super) finding: bool,
+}
+
+/// What of a run came out otherwise than expected.
+pub(super) fn otherwise(run: &Run) -> impl Iterator<Item = Otherwise> {
+    let failed = run
+        .verdicts
+        .iter()
+        .filter(|judged| judged.verdict == Verdict::Fail);
+    failed.map(|judged| {
+        let published = judged
+            .published
+            .as_deref()
+            .map_or_else(String::new, |figure| format!("; published: {figure}"));
+        Otherwise {
+            says: format!(
+                "{}: {} (expected {}{published})",
+                judged.says,
+                cell(run, judged).measured,
+                judged.rule.says()
+            ),
+            because: judged.because.clone(),
+            finding: judged.finding,
+        }
+    })
+}
+
 /// How the whole experiment came out: the worst that any criterion came to.
 pub(super) fn outcome(experiment: &Experiment) -> Verdict {
     let mut worst = Verdict::Pass;
     for (_, run) in experiment.halves() {
-        let invalid = run
-            .conditions
-            .iter()
-            .flatten()
-            .any(|condition| !condition.valid);
-        if !run.ran || invalid {
+        if !run.ran || run.invalid().next().is_some() {
             return Verdict::NotValid;
         }
         for judged in &run.verdicts {

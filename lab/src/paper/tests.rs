@@ -63,6 +63,50 @@ fn real_and_virtual_stand_side_by_side() {
 }
 
 #[test]
+fn what_came_out_otherwise_is_told_with_its_reason_both_ways() {
+    let mut failed = report("fail", true);
+    failed["quick"] = json!(true);
+    failed["verdicts"][0]["because"] = json!("The <disk> was busy.");
+    let (html, _, docs) = made(&[("cap.json", failed)]);
+    assert!(
+        html.contains("otherwise than expected") && html.contains("The &lt;disk&gt; was busy.")
+    );
+    assert!(html.contains("expected 84 ± 1; published: 84.0 %"));
+    assert!(docs.contains("- FAIL (real): refused, %: 83.9 (83 to 84.6, 30 runs) (expected 84 ± 1; published: 84.0 %). The <disk> was busy."));
+    assert!(docs.contains(
+        "*real, shortened: it shows that the experiment works, not what it is to show.*"
+    ));
+    assert!(docs.contains("10 shoppers, 0 told failed and charged"));
+}
+
+#[test]
+fn a_verdict_is_worth_what_its_own_condition_is() {
+    let mut two = report("pass", true);
+    let mut other = two["verdicts"][0].clone();
+    other["id"] = json!("other");
+    other["restsOn"] = json!(["b"]);
+    two["verdicts"].as_array_mut().unwrap().push(other);
+    let broken = json!({"name": "b", "valid": false, "figures": {},
+        "checks": [{"says": "all are answered", "holds": false, "seen": "1"}]});
+    two["conditions"].as_array_mut().unwrap().push(broken);
+    let (html, csv, docs) = made(&[("cap.json", two)]);
+    let main = html.split("<main").nth(1).unwrap();
+    assert_eq!(
+        main.matches("<b>83.9 (83 to 84.6, 30 runs)</b> <span class=\"chip pass\">")
+            .count(),
+        1
+    );
+    assert_eq!(
+        main.matches("</b> <span class=\"chip invalid\">").count(),
+        1
+    );
+    assert_eq!(csv.matches(",NOT VALID,").count(), 1);
+    assert!(docs.contains(
+        "**Not valid** (real): *b* proves nothing. What does not hold: all are answered (1)."
+    ));
+}
+
+#[test]
 fn what_is_not_valid_is_never_shown_as_passed() {
     let (html, _, docs) = made(&[("cap.json", report("pass", false))]);
     let contents = html.split("<main").next().unwrap();
