@@ -27,6 +27,7 @@ mod asked;
 mod measure;
 mod published;
 mod questions;
+mod slot_model;
 mod stampedes;
 
 use std::path::Path;
@@ -54,6 +55,11 @@ pub(crate) struct Virtual {
 pub(crate) fn all() -> impl Iterator<Item = &'static Virtual> {
     let published = published::ALL.iter();
     published.chain(questions::ALL).chain(stampedes::ALL)
+}
+
+/// Whether an experiment has figures that somebody published.
+pub(crate) fn is_published(name: &str) -> bool {
+    published::ALL.iter().any(|one| one.name == name)
 }
 
 /// Runs one, writes its report, and gives the report's text and whether everything was as expected.

@@ -47,7 +47,7 @@ fn plan(size: Size) -> Plan {
             .published("not published (8.4 % at 1.5 times the cap)");
         // The formula is that of a fluid: near the cap, without the departed at 28.6/s, chance leaves slots unused.
         if (25..=30).contains(&rate) {
-            saved.finding()
+            saved.finding().because("The formula is a fluid's. Who has departed is a matter of chance, three of every ten in any order: near the cap slots are free at one moment and full at another, and the check saves some calls that a fluid would not have made.")
         } else {
             saved
         }

@@ -61,6 +61,19 @@ const fn lengths(size: Size) -> (u32, u64) {
     (size.pick(180, 60), size.pick(60, 20))
 }
 
+/// Nobody may be refused for a slow minority; whether the circuit opens for it when nobody comes is a finding.
+fn of_circuit(case: &str) -> [Criterion; 2] {
+    let none = Rule::exactly(0.0);
+    let refused = format!("{case}: refused by the circuit");
+    let opened = format!("{case}: times that the circuit opened");
+    [
+        Criterion::new(case, &format!("circuit {case}"), &refused, none),
+        Criterion::new(case, &format!("opened {case}"), &opened, none)
+            .finding()
+            .because("The circuit judges the calls that ended within 30 s and those in flight for longer. Half a minute after the last arrival only the slowest calls of the tail are left to judge, ten of them are enough, and all of them are slow: it opens when nobody comes any more. The row of what it refused tells whether anybody met it."),
+    ]
+}
+
 fn plan(size: Size) -> Plan {
     let tolerance = size.pick(3.0, 6.0);
     let mut criteria = Vec::new();
@@ -80,13 +93,7 @@ fn plan(size: Size) -> Plan {
                 )
                 .published("not published (Erlang's loss formula)"),
             );
-            let opened = format!("{case}: times that the circuit opened");
-            criteria.push(Criterion::new(
-                &case,
-                &format!("opened {case}"),
-                &opened,
-                Rule::exactly(0.0),
-            ));
+            criteria.extend(of_circuit(&case));
         }
         let case = name(EVEN, rate);
         // A slot is held for 1 to 3 ms beyond the delay, and comes free between two arrivals.
@@ -157,6 +164,10 @@ fn figures(from: u64, ran: &Ran) -> Figures {
             100.0 * share(ran.ever_unknown, ran.seen.len() as u64),
         ),
         ("circuitOpened", opened.iter().sum::<u64>() as f64),
+        (
+            "circuitRefused",
+            ran.counter("pg_not_sent_total", "circuit") as f64,
+        ),
     ]
 }
 
@@ -179,18 +190,13 @@ fn run(size: Size) -> Findings {
     let table = measure(size, &cases, &mut findings, |_, ran| figures(from, ran));
     for case in &cases {
         let name = &case.name;
-        table.judge(
-            &mut findings,
-            &format!("refused {name}"),
-            name,
-            "refusedPercent",
-        );
-        table.judge(
-            &mut findings,
-            &format!("opened {name}"),
-            name,
-            "circuitOpened",
-        );
+        for (id, figure) in [
+            ("refused", "refusedPercent"),
+            ("circuit", "circuitRefused"),
+            ("opened", "circuitOpened"),
+        ] {
+            table.judge(&mut findings, &format!("{id} {name}"), name, figure);
+        }
     }
     let across = |distribution: &str| {
         let of = |rate: u32| {
@@ -220,7 +226,7 @@ fn run(size: Size) -> Findings {
     });
     let refused = |distribution: &str| table.median(&name(distribution, 20), "refusedPercent");
     findings.answer = Some(format!(
-        "The tail does not matter, chance does: at a demand of exactly the cap even arrivals at a constant 2 s are refused {:.1} %, Poisson ones {:.1} % (constant), {:.1} % (exponential), {:.1} % (log-normal, σ 1.8) and {:.1} % (Pareto, whose tail the timeout of 60 s cuts); Erlang says {:.1}. Of Pareto's {:.2} % become unknown at that timeout.",
+        "The tail does not matter, chance does: at a demand of exactly the cap even arrivals at a constant 2 s are refused {:.1} %, Poisson ones {:.1} % (constant), {:.1} % (exponential), {:.1} % (log-normal, σ 1.8) and {:.1} % (Pareto, whose tail the timeout of 60 s cuts); Erlang says {:.1}. Of Pareto's {:.2} % become unknown at that timeout. The circuit refused {:.0} of all of them; where it opened, it did so when the load was over and only the tail's slowest calls were left to judge (log-normal, σ 1.8, 28/s: {:.0} times).",
         refused(EVEN),
         refused("constant"),
         refused("exponential"),
@@ -228,6 +234,11 @@ fn run(size: Size) -> Findings {
         refused("Pareto, α 1.5"),
         formula(Delay::Fixed(2_000), 20),
         table.median(&name("Pareto, α 1.5", 20), "unknownPercent"),
+        cases
+            .iter()
+            .map(|case| table.median(&case.name, "circuitRefused"))
+            .sum::<f64>(),
+        table.median(&name("log-normal, σ 1.8", 28), "circuitOpened"),
     ));
     findings
 }
