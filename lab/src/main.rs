@@ -71,7 +71,8 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct Run {
-    /// Which, by the names of `lab list`; `all` is every one. What can be asked both ways is asked both ways
+    /// Which, by the names of `lab list`; `all` is every one, `published` those that somebody published figures for. What
+    /// can be asked both ways is asked both ways
     #[arg(required = true)]
     names: Vec<String>,
     /// Shortened: shows that an experiment works, not what it is to show
@@ -202,12 +203,14 @@ type Chosen = (
 fn chosen(options: &Run) -> anyhow::Result<Chosen> {
     let (mut real, mut played) = (Vec::new(), Vec::new());
     for name in &options.names {
-        let all = name == "all";
+        let is_meant = |known: &str| match name.as_str() {
+            "all" => true,
+            "published" => virtual_time::is_published(known),
+            name => known == name,
+        };
         let found = (
-            experiments::ALL
-                .iter()
-                .filter(|one| all || one.name == name),
-            virtual_time::all().filter(|one| all || one.name == name),
+            experiments::ALL.iter().filter(|one| is_meant(one.name)),
+            virtual_time::all().filter(|one| is_meant(one.name)),
         );
         let before = real.len() + played.len();
         if !options.virtual_time {
