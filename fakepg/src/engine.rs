@@ -246,7 +246,8 @@ impl Engine {
         let expiry = self.books.next_expiry(life(Gateway::Toss));
         let kakaopay = self.kakaopay.next_expiry(life(Gateway::KakaoPay));
         let behind = self.behind.first().map(|(at_ms, _)| *at_ms);
-        [expiry, kakaopay, behind, self.outbox.next_due()]
+        let cancels = self.books.next_cancel_end(&self.scenario);
+        [expiry, kakaopay, behind, cancels, self.outbox.next_due()]
             .into_iter()
             .flatten()
             .min()
@@ -310,6 +311,19 @@ impl Engine {
             };
             let gateway = payment.gateway;
             for body in toss::wire::events(payment, &self.scenario, now_ms) {
+                let id = self.books.fresh("whtrans_");
+                let webhook = Webhook::new(id, gateway, body.into());
+                let switches = &self.scenario.webhooks;
+                self.outbox
+                    .add(webhook, switches, &mut self.webhook_dice, now_ms);
+            }
+        }
+        for (key, index) in self.books.take_ended_cancels() {
+            let Some(payment) = self.books.payment(&key) else {
+                continue;
+            };
+            let gateway = payment.gateway;
+            if let Some(body) = toss::wire::cancel_changed(payment, index, now_ms) {
                 let id = self.books.fresh("whtrans_");
                 let webhook = Webhook::new(id, gateway, body.into());
                 let switches = &self.scenario.webhooks;

@@ -1,5 +1,6 @@
 //! How the gateway behaves: every switch of `PUT /_control/scenario`, strict about names.
 
+mod cancels;
 mod kakaopay;
 mod uncertain;
 mod values;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::engine::kakaopay::codes::Code;
 use crate::engine::toss::codes;
 use crate::engine::{Gateway, Operation};
+pub use cancels::{AsyncCancels, BalanceFalls, CancelEnd};
 pub use kakaopay::{
     DeclineLeaves, ExpiredOrder, HttpStatus, KakaoPaySwitches, PgToken, ReturnQuery, Shown, Zone,
 };
@@ -84,6 +86,9 @@ pub struct Scenario {
     pub kakaopay: KakaoPaySwitches,
     /// How virtual accounts behave.
     pub deposits: Deposits,
+    /// Toss's cancels are accepted at once and end later; when absent, they are booked at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub async_cancels: Option<AsyncCancels>,
     /// What nobody outside knows of the real gateway, each with both of its readings.
     pub uncertain: Uncertain,
     /// Seeds the randomness anew when given.
@@ -120,6 +125,7 @@ impl Default for Scenario {
             webhooks: Webhooks::default(),
             kakaopay: KakaoPaySwitches::default(),
             deposits: Deposits::default(),
+            async_cancels: None,
             uncertain: Uncertain::default(),
             seed: None,
         }

@@ -109,6 +109,9 @@ pub enum Finding {
     },
     /// A virtual account was issued.
     AwaitingDeposit,
+    /// A virtual account was closed before anybody paid into it: nothing was charged, nothing was given back, and nobody can
+    /// pay into it any more.
+    Closed,
     /// Declined or aborted: not charged, and it will not be.
     Declined(Decline),
     /// The gateway let the payment lapse: not charged, and it will not be.

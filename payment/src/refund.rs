@@ -91,6 +91,10 @@ pub enum Heard {
     Done,
     /// It is not on the gateway's list, which came with the balance.
     NotListed,
+    /// It is on the gateway's list as still under way.
+    UnderWay,
+    /// It is on the gateway's list as aborted: accepted at first, and never to be done.
+    Aborted,
     /// The answer to its own call: refused for good.
     Refused,
 }
@@ -148,7 +152,9 @@ fn hear(refund: Refund, heard: Heard, balance: Won) -> Refund {
     match (refund.status, heard) {
         // The gateway's list outranks a refusal that was taken for its end.
         (RefundStatus::Asked | RefundStatus::Refused(_), Heard::Done) => to(RefundStatus::Done),
-        (RefundStatus::Asked, Heard::Refused) => to(RefundStatus::Refused(RefusedFor::Gateway)),
+        (RefundStatus::Asked, Heard::Refused | Heard::Aborted) => {
+            to(RefundStatus::Refused(RefusedFor::Gateway))
+        }
         (RefundStatus::Asked, Heard::NotListed) if balance != refund.lock => {
             // What the gateway holds never grows, so under this lock it can never be executed: another call may.
             refit(refund, balance)

@@ -143,6 +143,7 @@ fn refusals() -> Vec<(&'static str, Event)> {
             "inquiry: declined or aborted",
             found(Finding::Declined(Decline::Other)),
         ),
+        ("inquiry: account closed", found(Finding::Closed)),
         ("inquiry: lapsed", found(Finding::Lapsed)),
         (
             "inquiry: in progress",

@@ -287,6 +287,39 @@ fn all_given_back_at_the_desk_ends_what_was_asked_for() {
 }
 
 #[test]
+fn a_refund_that_is_under_way_holds_whatever_the_balance_says() {
+    for fallen in [0, 1, 3_000, 9_999] {
+        let attempt = apply(paid(), Event::CancelAsked(won(3_000)));
+        let attempt = apply(attempt, charged(won(fallen)));
+        let (attempt, refunds) = follow(attempt, &[asked(3_000, 10_000)], &[Heard::UnderWay]);
+        assert_eq!(attempt.status, AttemptStatus::CancelRequested);
+        assert_eq!(refunds, [asked(3_000, 10_000)], "{fallen}");
+    }
+}
+
+#[test]
+fn a_refund_that_is_aborted_is_refused_and_the_next_begins() {
+    let attempt = apply(paid(), Event::CancelAsked(won(3_000)));
+    let attempt = apply(attempt, charged(Won::ZERO));
+    let waiting = Refund {
+        status: RefundStatus::Waiting,
+        ..asked(2_000, 0)
+    };
+    let heard = [Heard::Aborted, Heard::NotListed];
+    let (attempt, refunds) = follow(attempt, &[asked(3_000, 10_000), waiting], &heard);
+    assert_eq!(attempt.status, AttemptStatus::CancelRequested);
+    let refused = RefundStatus::Refused(RefusedFor::Gateway);
+    assert_eq!(refunds[0].status, refused);
+    assert_eq!(refunds[1], asked(2_000, 10_000));
+    // Alone, it leads back to where it came from.
+    let attempt = apply(paid(), Event::CancelAsked(won(3_000)));
+    let attempt = apply(attempt, charged(Won::ZERO));
+    let (attempt, refunds) = follow(attempt, &[asked(3_000, 10_000)], &[Heard::Aborted]);
+    assert_eq!(attempt.status, AttemptStatus::Approved);
+    assert_eq!(refunds[0].status, refused);
+}
+
+#[test]
 fn every_status_is_read_back() {
     for status in RefundStatus::ALL {
         assert_eq!(RefundStatus::parse(status.as_str()), Some(status));

@@ -91,6 +91,13 @@ pub struct CancelCall {
     pub idempotency_key: IdempotencyKey,
 }
 
+/// The reference that the reason of a cancel ends with in brackets, if it has one: by that a list of cancels is read.
+#[must_use]
+pub fn reference_in(reason: &str) -> Option<&str> {
+    let reason = reason.trim_end().strip_suffix(']')?;
+    Some(reason.rsplit_once('[')?.1)
+}
+
 /// What became of one cancel.
 #[must_use]
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,6 +123,10 @@ pub struct Told {
     pub alarm: bool,
     /// The reasons of all cancels that it lists as done, as we gave them; `None` where it lists none at all.
     pub given_back: Option<Vec<String>>,
+    /// The reasons of the cancels that it lists as still under way.
+    pub running: Vec<String>,
+    /// The reasons of the cancels that it lists as aborted: by those nothing was given back, and nothing will be.
+    pub aborted: Vec<String>,
     /// The virtual account that it names, if it names one.
     pub deposit: Option<Box<Deposit>>,
 }

@@ -19,6 +19,7 @@ use crate::store::{
 };
 
 mod deposits;
+mod keys;
 mod refunds;
 
 /// What one look at an attempt brought.
@@ -81,7 +82,7 @@ pub async fn look(
     let decided = attempt.attempt.status == AttemptStatus::CancelRequested && attempt.asks == 0;
     // Decided by us a moment ago: the cancel itself is the question. Where no key tells a repeat from a second cancel, the
     // gateway is asked before each, the first as well: a process that died may have made it.
-    let looked = if decided && tells_repeats(line) {
+    let looked = if decided && keys::tell_repeats(app, line, attempt).await? {
         give_back(app, line, attempt.clone(), attempt, &asked).await?
     } else {
         ask(app, line, attempt, &asked).await?
@@ -205,6 +206,7 @@ async fn ask(
         }
         other @ (Finding::Charged { .. }
         | Finding::AwaitingDeposit
+        | Finding::Closed
         | Finding::Declined(_)
         | Finding::Lapsed) => other,
     };
@@ -217,7 +219,8 @@ async fn ask(
         }
         AttemptStatus::CancelRequested => {
             let asked = asked.holding(&recorded);
-            give_back(app, line, recorded.after, attempt, &asked).await
+            let word = (matches!(finding, Finding::Charged { .. }), &told);
+            keys::go_on(app, line, (recorded.after, attempt), &asked, word).await
         }
         _ => {
             let weak = matches!(finding, Finding::Pending { .. } | Finding::NotFound { .. });
@@ -276,6 +279,8 @@ async fn record(
         refunds: RefundWord {
             answers,
             listed: told.given_back.clone(),
+            running: told.running.clone(),
+            aborted: told.aborted.clone(),
         },
         deposit: told.deposit.clone(),
         at,
@@ -351,7 +356,8 @@ async fn give_back(
         .amount;
     // Where no key tells a repeat from a second cancel, each call has its own: a call that was made since the gateway was
     // asked is seen by it.
-    let known_key = found.cancel_key.clone().filter(|_| tells_repeats(line));
+    let known_key = found.cancel_key.clone();
+    let known_key = known_key.filter(|_| keys::is_remembered(app, line, found.cancel_key_at));
     let key = known_key.unwrap_or_else(|| random::idempotency_key("cancel"));
     let take = CancelTake {
         found: found.cancel_key.clone(),
@@ -372,7 +378,7 @@ async fn give_back(
         payment_key: asked.payment_key.clone(),
         amount: (wanted < charge).then(|| wanted.less(attempt.attempt.canceled)),
         balance: Some(charge.less(attempt.attempt.canceled)),
-        reason: "cancel owed by the shop".to_owned(),
+        reason: keys::owed_reason(&key),
         idempotency_key: key,
     };
     let (id, mut new_key) = (attempt.id, None);

@@ -145,6 +145,8 @@ pub struct AttemptRecord {
     pub attempt: Attempt,
     /// Fixed when a cancel was decided.
     pub cancel_key: Option<IdempotencyKey>,
+    /// Since when that key may be in use.
+    pub cancel_key_at: Option<EpochMs>,
     /// Until when the payment window may be used.
     pub window_until: EpochMs,
     /// When a confirm claimed it; its only sends begin within moments of that.
@@ -396,6 +398,8 @@ impl Evidence {
             refunds: RefundWord {
                 answers: None,
                 listed: None,
+                running: Vec::new(),
+                aborted: Vec::new(),
             },
             deposit: None,
             at,
@@ -688,7 +692,12 @@ pub trait Store: Send + Sync {
     async fn free_calls(&self) -> Result<u64, StoreError>;
     /// Gives a refund a new key under what is left, if `call` is its present one: the gateway's word was that it did not
     /// execute that. Whether it was.
-    async fn renew_refund_key(&self, call: RefundCall, told: &str) -> Result<bool, StoreError>;
+    async fn renew_refund_key(
+        &self,
+        call: RefundCall,
+        told: &str,
+        at: EpochMs,
+    ) -> Result<bool, StoreError>;
     /// Attempts that have been approving since before a moment: nobody works on them any more.
     async fn approving_since(&self, before: EpochMs) -> Result<Vec<AttemptId>, StoreError>;
     /// Attempts that are approving and were claimed by a node that is dead: one whose lease is over, or where one process

@@ -13,6 +13,8 @@ pub enum Mail {
     PartiallyCanceled,
     /// All of the money went back.
     Canceled,
+    /// The account was closed before anybody paid into it: nothing went back.
+    Closed,
     /// A charge that did not stand went back.
     Returned,
     /// To the shop: something about money needs a look.
@@ -32,6 +34,8 @@ impl Lang {
             (Self::En, Mail::PartiallyCanceled) => "Part of your payment was refunded",
             (Self::Ko, Mail::Canceled) => "결제가 취소되고 전액 환불되었어요",
             (Self::En, Mail::Canceled) => "Your payment was refunded in full",
+            (Self::Ko, Mail::Closed) => "입금 계좌가 닫혀서 주문이 취소되었어요",
+            (Self::En, Mail::Closed) => "The account was closed and your order canceled",
             (Self::Ko, Mail::Returned) => "잘못된 승인을 전액 돌려드렸어요",
             (Self::En, Mail::Returned) => "A charge that did not count was returned",
             (Self::Ko, Mail::Alarm) => "확인이 필요한 결제가 있어요",
@@ -62,6 +66,13 @@ impl Lang {
             }
             (Self::En, Mail::Canceled) => {
                 "All of the money was given back. Your card may show it some days later."
+            }
+            (Self::Ko, Mail::Closed) => {
+                "입금 전에 가상계좌가 닫혀서 주문이 취소되었어요. 받은 금액이 없어서 환불할 금액이 없어요. 이 계좌로는 입금하지 마세요."
+            }
+            (Self::En, Mail::Closed) => {
+                "The account was closed before anything was paid into it, so your order is canceled. No money was taken, so \
+                 nothing was given back. Please pay nothing into that account any more."
             }
             (Self::Ko, Mail::Returned) => {
                 "이 주문의 결제로 쓰이지 않은 승인이 있어서 그 금액을 모두 돌려드렸어요. 따로 하실 일은 없어요."

@@ -1,11 +1,13 @@
 //! Every payment the gateway knows, and how each moves from one status to the next.
 
+pub(super) mod cancels;
 pub(super) mod deposits;
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::{Gateway, Method, NewPayment};
 use crate::ledger::{Ledger, PaymentEntry};
+pub(super) use cancels::Cancel;
 pub(super) use deposits::Account;
 
 /// Status of a payment.
@@ -60,16 +62,6 @@ pub(super) struct Payment {
     confirming: u32,
 }
 
-/// One booked cancel.
-#[derive(Clone, Debug)]
-pub(super) struct Cancel {
-    pub(super) transaction: String,
-    pub(super) amount: u64,
-    pub(super) reason: String,
-    pub(super) at_ms: u64,
-    pub(super) left: u64,
-}
-
 /// All payments and the ledger.
 #[derive(Debug)]
 pub(super) struct Books {
@@ -83,6 +75,10 @@ pub(super) struct Books {
     touched: BTreeSet<String>,
     /// Accounts that wait for their deposit, by due date.
     accounts: BTreeSet<(u64, String)>,
+    /// Cancels that were accepted and have not ended: when, whose, and which of its cancels.
+    under_way: BTreeSet<(u64, String, usize)>,
+    /// Cancels that ended later than they were accepted, and nobody was told yet.
+    ended_cancels: Vec<(String, usize)>,
     /// Part of every key, so that keys of two runs of the program differ.
     prefix: String,
     serial: u64,
@@ -98,6 +94,8 @@ impl Books {
             changed: Vec::new(),
             touched: BTreeSet::new(),
             accounts: BTreeSet::new(),
+            under_way: BTreeSet::new(),
+            ended_cancels: Vec::new(),
             prefix: format!("{now_ms:x}{:04x}", scatter(seed) & 0xffff),
             serial: 0,
         }
@@ -247,37 +245,6 @@ impl Books {
             payment.booked_ms = Some(now_ms);
             payment.failure = Some((code.to_owned(), message.to_owned()));
         });
-    }
-
-    /// Books a cancel of this many won, at most the balance.
-    pub(super) fn cancel(&mut self, key: &str, won: u64, reason: &str, now_ms: u64) {
-        let transaction = self.fresh("txrd_c");
-        let (mut order, mut left) = (String::new(), 0);
-        let mut charged = true;
-        self.change(key, |payment| {
-            // Of an account that nobody paid into nothing goes back: it is only closed.
-            charged = payment.status != Status::WaitingForDeposit;
-            payment.balance -= won;
-            payment.status = match (payment.balance, payment.cancels.is_empty()) {
-                (0, true) => Status::Canceled,
-                // Partial first, then the rest: Toss keeps the partial status, with balance 0.
-                (_, _) => Status::PartialCanceled,
-            };
-            payment.last_transaction = Some(transaction.clone());
-            let left_now = payment.balance;
-            payment.cancels.push(Cancel {
-                transaction,
-                amount: won,
-                reason: reason.to_owned(),
-                at_ms: now_ms,
-                left: left_now,
-            });
-            order.clone_from(&payment.order_id);
-            left = left_now;
-        });
-        if charged {
-            self.ledger.canceled(&order, won, left == 0);
-        }
     }
 
     /// Takes the payments whose status changed since last asked.

@@ -244,8 +244,9 @@ fn cancel(
     {
         return Err("NOT_MATCHES_REFUNDABLE_AMOUNT".to_owned());
     }
-    let won = asked.cancel_amount.unwrap_or(payment.balance);
-    if payment.balance == 0 || won > payment.balance {
+    let available = payment.available();
+    let won = asked.cancel_amount.unwrap_or(available);
+    if available == 0 || won > available {
         return Err("NOT_CANCELABLE_AMOUNT".to_owned());
     }
     if payment.status == Status::WaitingForDeposit && won < payment.balance {
@@ -257,7 +258,7 @@ fn cancel(
     if let Some(code) = &plan.decline {
         return Err(code.clone());
     }
-    books.cancel(key, won, reason, now_ms);
+    books.cancel(key, (won, reason), scenario, now_ms);
     shown(books, scenario, key)
 }
 

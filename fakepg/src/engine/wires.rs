@@ -78,6 +78,7 @@ impl Engine {
         self.books.expire(life(Gateway::Toss), now_ms);
         self.kakaopay.expire(life(Gateway::KakaoPay), now_ms);
         self.books.expire_accounts(&self.scenario, now_ms);
+        self.books.end_cancels(&self.scenario, now_ms);
     }
 
     /// The answer to a call above a limit.

@@ -1,8 +1,9 @@
 //! Cancels, full and partial.
 
+use fakepg::Config;
 use serde_json::json;
 
-use crate::support::Shop;
+use crate::support::{Receiver, Shop, until};
 
 #[tokio::test]
 async fn a_full_cancel_gives_everything_back_once() {
@@ -115,4 +116,50 @@ async fn a_canceled_order_may_be_charged_again() {
     shop.paid("order_1").await;
     let order = shop.ledger().orders["order_1"];
     assert_eq!((order.charges, order.cancels), (2, 1));
+}
+
+#[tokio::test]
+async fn a_cancel_that_ends_later_is_done_or_aborted_and_only_then_counts() {
+    for (balance, fallen) in [("atEnd", 0), ("atOnce", 400)] {
+        for (end, status, back) in [("done", "DONE", 400), ("aborted", "ABORTED", 0)] {
+            let receiver = Receiver::open(0).await;
+            let config = Config {
+                webhook_url: Some(receiver.url.clone()),
+                ..Config::default()
+            };
+            let shop = Shop::with(config).await;
+            let waits = json!({"asyncCancels": {"afterMs": 600_000, "balance": balance}});
+            shop.scenario(waits).await;
+            let key = shop.paid("order_1").await;
+            let part = json!({"cancelReason": "일부", "cancelAmount": 400});
+            let accepted = shop.cancel(&key, part).await;
+            assert_eq!(accepted.status, 200);
+            let payment = accepted.json();
+            assert_eq!(payment["cancels"][0]["cancelStatus"], "IN_PROGRESS");
+            assert_eq!(payment["balanceAmount"], 1_000 - fallen);
+            assert_eq!(shop.ledger().orders["order_1"].canceled_won, 0);
+            // What is under way is not left for another.
+            let more = json!({"cancelReason": "일부", "cancelAmount": 700});
+            let refused = shop.cancel(&key, more).await;
+            assert_eq!(refused.refusal(), (403, "NOT_CANCELABLE_AMOUNT".into()));
+            let ends = json!({"asyncCancels": {"afterMs": 0, "ends": end, "balance": balance}});
+            shop.scenario(ends).await;
+            let payment = shop.inquire(&key).await.json();
+            assert_eq!(payment["cancels"][0]["cancelStatus"], status);
+            assert_eq!(payment["balanceAmount"], 1_000 - back, "{balance} {end}");
+            let word = if back == 0 {
+                "DONE"
+            } else {
+                "PARTIAL_CANCELED"
+            };
+            assert_eq!(payment["status"], word, "{balance} {end}");
+            assert_eq!(shop.ledger().orders["order_1"].canceled_won, back);
+            let told = || async {
+                let all = receiver.all();
+                let mut events = all.iter().map(|one| one.json()["eventType"].clone());
+                events.any(|event| event == "CANCEL_STATUS_CHANGED")
+            };
+            until("its end is told", told).await;
+        }
+    }
 }

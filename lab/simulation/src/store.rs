@@ -384,9 +384,9 @@ impl Store for NodeStore {
             .await
     }
 
-    async fn renew_refund_key(&self, call: RefundCall, told: &str) -> Answer<bool> {
+    async fn renew_refund_key(&self, call: RefundCall, told: &str, at: EpochMs) -> Answer<bool> {
         self.write("renewing a refund's key", |tables| {
-            tables.renew_refund_key(call, told)
+            tables.renew_refund_key(call, (told, at))
         })
         .await
     }

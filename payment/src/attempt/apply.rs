@@ -111,6 +111,7 @@ impl Attempt {
         match finding {
             Finding::Charged { charged, canceled } => self.charged(charged, canceled, late),
             Finding::AwaitingDeposit => self.awaiting_deposit(),
+            Finding::Closed => self.account_closed(late),
             Finding::Declined(class) => {
                 self.not_charged(Reason::Declined(class), source, "the gateway declined")
             }
@@ -143,6 +144,10 @@ impl Attempt {
             AttemptStatus::AwaitingDeposit => {
                 next.deposit = true;
                 next.first_charge()
+            }
+            // Closed before anybody paid into its account, and paid all the same: it is over, so the money goes back.
+            AttemptStatus::Canceled if self.charged.is_none() => {
+                next.late_success(self, LateSuccess::Cancel)
             }
             AttemptStatus::Approved
             | AttemptStatus::PartiallyCanceled
@@ -327,6 +332,35 @@ impl Attempt {
             | AttemptStatus::Canceled
             | AttemptStatus::Failed
             | AttemptStatus::Expired => self.stay("a virtual account changes nothing here"),
+        }
+    }
+
+    /// An account that nobody paid into, or whose deposit the bank has taken back before, is closed: it ends the order, and no
+    /// money moved. Of a charge that is known it can only be the end, whoever has the money now.
+    fn account_closed(&self, late: LateSuccess) -> Step {
+        let mut next = *self;
+        next.deposit = true;
+        next.reach = Reach::Answered;
+        match (self.status, self.charged) {
+            (
+                AttemptStatus::Ready
+                | AttemptStatus::Approving
+                | AttemptStatus::Unknown
+                | AttemptStatus::AwaitingDeposit,
+                _,
+            ) => next.to(
+                AttemptStatus::Canceled,
+                None,
+                "its account was closed before anybody paid into it",
+            ),
+            (
+                AttemptStatus::Approved
+                | AttemptStatus::PartiallyCanceled
+                | AttemptStatus::Mischarged
+                | AttemptStatus::CancelRequested,
+                Some(charged),
+            ) => self.charged(charged, charged.amount, late),
+            _ => self.stay("ended already"),
         }
     }
 

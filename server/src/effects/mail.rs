@@ -9,6 +9,7 @@ use std::sync::Arc;
 use app::text::{Lang, Mail, Word};
 use mail_builder::MessageBuilder;
 use mail_builder::headers::address::Address;
+use payment::money::Won;
 use payment::time::Millis;
 use tokio::sync::Semaphore;
 
@@ -72,7 +73,7 @@ impl Mailer {
 
     fn message(&self, effect: &Effect) -> io::Result<Vec<u8>> {
         let order = effect.order_id.as_str();
-        let mail = mail_of(effect.kind);
+        let mail = mail_of(effect);
         let languages = languages(mail, effect);
         let subject = languages.iter().map(|lang| lang.mail_subject(mail));
         let subject: Vec<_> = subject.collect();
@@ -97,8 +98,10 @@ impl Mailer {
     }
 }
 
-const fn mail_of(kind: EffectKind) -> Mail {
-    match kind {
+fn mail_of(effect: &Effect) -> Mail {
+    match effect.kind {
+        // Nobody had paid: saying that money was given back would be untrue.
+        EffectKind::Canceled if effect.canceled == Some(Won::ZERO) => Mail::Closed,
         EffectKind::Paid => Mail::Paid,
         EffectKind::Unpaid => Mail::Unpaid,
         EffectKind::PartiallyCanceled => Mail::PartiallyCanceled,
@@ -136,7 +139,7 @@ fn body(lang: Lang, mail: Mail, effect: &Effect) -> String {
         line(&format!("{name} × {}", row.quantity), &lang.won(price));
     }
     line(lang.word(Word::Total), &lang.won(effect.amount));
-    if let Some(canceled) = effect.canceled {
+    if let Some(canceled) = effect.canceled.filter(|won| *won > Won::ZERO) {
         line(lang.mail_refunded(), &lang.won(canceled));
     }
     text
@@ -184,7 +187,6 @@ mod tests {
     use std::slice;
 
     use payment::id::{OrderId, Sku};
-    use payment::money::Won;
     use tempfile::TempDir;
 
     use super::*;
@@ -236,7 +238,7 @@ mod tests {
         ];
         for (kind, language, korean, english) in cases {
             let effect = effect(kind, language);
-            let mail = mail_of(kind);
+            let mail = mail_of(&effect);
             for (lang, speaks) in [(Lang::Ko, korean), (Lang::En, english)] {
                 let texts = languages(mail, &effect).contains(&lang);
                 assert_eq!(texts, speaks, "{kind:?} {language:?}");
@@ -261,6 +263,28 @@ mod tests {
             assert!(whole.contains("@shop.example>"), "{whole}");
             let long = whole.split("\r\n").find(|line| line.len() > 998);
             assert_eq!(long, None, "no line is longer than mails may have");
+        }
+    }
+
+    #[test]
+    fn of_an_account_that_nobody_paid_into_no_mail_says_that_money_went_back() {
+        let closed = Effect {
+            canceled: Some(Won::ZERO),
+            ..effect(EffectKind::Canceled, None)
+        };
+        let back = Effect {
+            canceled: Some(closed.amount),
+            ..closed.clone()
+        };
+        for (lang, nothing, given) in [
+            (Lang::Ko, "환불할 금액이 없어요", "모두 돌려드렸어요"),
+            (Lang::En, "nothing was given back", "was given back"),
+        ] {
+            let text = body(lang, mail_of(&closed), &closed);
+            assert!(text.contains(nothing), "{text}");
+            assert!(!text.contains(lang.mail_refunded()), "{text}");
+            let text = body(lang, mail_of(&back), &back);
+            assert!(text.contains(given) && !text.contains(nothing), "{text}");
         }
     }
 

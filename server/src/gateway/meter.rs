@@ -125,6 +125,7 @@ fn finding_label(finding: &Finding) -> &'static str {
     match finding {
         Finding::Charged { .. } => "approved",
         Finding::AwaitingDeposit => "awaiting_deposit",
+        Finding::Closed => "closed",
         Finding::Declined(_) => "declined",
         Finding::Lapsed => "lapsed",
         Finding::Pending { .. } => "pending",

@@ -78,7 +78,7 @@ async fn call(
             warn_if_alarming(&attempt, &told);
             // It was not executed under this key; the next look asks before it uses the new one.
             app.store
-                .renew_refund_key(refund.call(), &told_text(&told))
+                .renew_refund_key(refund.call(), &told_text(&told), app.clock.epoch())
                 .await?;
             Ok(Looked::not_yet(attempt))
         }

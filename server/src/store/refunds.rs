@@ -7,6 +7,7 @@ use payment::time::Millis;
 
 use super::{AttemptId, Closed, OrderRecord, Owner};
 use crate::clock::EpochMs;
+use crate::gateway::reference_in;
 
 /// A stored refund's row number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,6 +71,8 @@ pub struct RefundRow {
     pub refund: Refund,
     /// What the gateway last said of it.
     pub told: String,
+    /// Since when its present key may be in use.
+    pub key_at: EpochMs,
     /// When it was asked for.
     pub created_at: EpochMs,
     /// When it came to its end.
@@ -94,9 +97,7 @@ impl RefundRow {
     /// Whether a cancel of the gateway's list is this one: by the reference, whatever became of the words before it.
     #[must_use]
     pub fn is_listed_as(&self, reason: &str) -> bool {
-        let reason = reason.trim_end().strip_suffix(']');
-        let name = reason.and_then(|reason| reason.rsplit_once('['));
-        name.is_some_and(|(_, reference)| reference == self.reference)
+        reference_in(reason) == Some(self.reference.as_str())
     }
 
     /// The call that its present key names.
@@ -125,6 +126,10 @@ pub struct RefundWord {
     pub answers: Option<RefundCall>,
     /// The reasons of all cancels that the gateway lists as done; `None` where it lists none at all.
     pub listed: Option<Vec<String>>,
+    /// The reasons of those that it lists as still under way.
+    pub running: Vec<String>,
+    /// The reasons of those that it lists as aborted.
+    pub aborted: Vec<String>,
 }
 
 /// What became of asking for a refund.

@@ -383,8 +383,13 @@ impl<D: Engine> Store for SqlStore<D> {
         Ok(refunds::free_calls(db).await? + cancels::free_calls(db).await?)
     }
 
-    async fn renew_refund_key(&self, call: RefundCall, told: &str) -> Result<bool, StoreError> {
-        refunds::renew_key(self.write().await?, call, told).await
+    async fn renew_refund_key(
+        &self,
+        call: RefundCall,
+        told: &str,
+        at: EpochMs,
+    ) -> Result<bool, StoreError> {
+        refunds::renew_key(self.write().await?, call, (told, at)).await
     }
 
     async fn approving_since(&self, before: EpochMs) -> Result<Vec<AttemptId>, StoreError> {

@@ -240,6 +240,11 @@ async fn an_account_that_the_gateway_closes_before_its_deposit_closes_the_order(
         shop.until_attempt(&order, "canceled").await;
         assert_eq!(shop.free("mug").await, free);
         assert_eq!(shop.money(&order), (0, 0));
+        assert_eq!(shop.poll(&order).await.body["status"], "canceled");
+        // Nobody had paid, so nobody is told that money went back.
+        shop.until_told(&order, &["order_canceled"]).await;
+        let effects = shop.effects(&order).await;
+        assert_eq!(effects, [("order_canceled".to_owned(), "0".to_owned())]);
         shop.end().await;
     }
 }

@@ -8,6 +8,7 @@ use crate::shop::{Node, Order, Reply, Shop};
 mod asking;
 mod crossing;
 mod faults;
+mod later;
 mod many;
 
 pub(crate) const TOKEN: &str = "operator-token-for-tests-0123456789abcdef";

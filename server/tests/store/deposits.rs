@@ -1,7 +1,8 @@
 //! Virtual accounts: the account and its secret are stored with the word that names them, and when to ask again.
 
-use payment::attempt::{AttemptStatus, Event, Finding, LateSuccess, Source};
+use payment::attempt::{Alarm, AttemptStatus, Event, Finding, LateSuccess, Source};
 use payment::money::Won;
+use payment::order::OrderStatus;
 use payment::time::Millis;
 use server::clock::EpochMs;
 use server::gateway::deposit::{Account, Deposit};
@@ -14,6 +15,7 @@ on_both! {
     an_account_is_stored_with_the_word_that_names_it_and_its_first_secret_stays,
     a_deposit_can_be_undone_also_where_its_account_was_first_heard_of_with_the_charge,
     an_account_whose_time_is_over_frees_the_stock_and_the_order_can_be_paid_again,
+    an_account_closed_before_its_deposit_ends_the_order_and_nothing_went_back,
     a_look_at_an_account_is_set_at_its_due_date_and_one_far_ahead_is_no_mistake,
     a_proven_webhook_is_heard_at_once_and_a_forged_one_causes_nothing,
 }
@@ -108,6 +110,30 @@ async fn an_account_whose_time_is_over_frees_the_stock_and_the_order_can_be_paid
         AttemptStatus::CancelRequested,
         "{late:?}"
     );
+}
+
+async fn an_account_closed_before_its_deposit_ends_the_order_and_nothing_went_back(db: Db) {
+    let free = db.free("mug").await;
+    let attempt = db.claimed("ord_1", "mug").await;
+    db.record_as(attempt.id, ISSUED, with(told(None, None)))
+        .await;
+    let closed = Event::Found(Finding::Closed, Source::Inquiry);
+    for _ in 0..2 {
+        let recorded = db.record(attempt.id, closed).await;
+        let after = recorded.after.attempt;
+        assert_eq!(after.status, AttemptStatus::Canceled);
+        assert_eq!((after.charged, after.canceled), (None, Won::ZERO));
+        assert_eq!(recorded.order.status(), OrderStatus::Canceled);
+        assert_eq!(db.free("mug").await, free);
+    }
+    // Should the money come all the same, it goes back.
+    let late = db
+        .record(attempt.id, charged(Won::new(PRICE).unwrap()))
+        .await;
+    let after = late.after.attempt;
+    assert_eq!(after.status, AttemptStatus::CancelRequested);
+    assert_eq!(late.alarm, Some(Alarm::LateSuccess));
+    assert!(!after.counts_as_paid());
 }
 
 async fn a_look_at_an_account_is_set_at_its_due_date_and_one_far_ahead_is_no_mistake(db: Db) {

@@ -339,6 +339,7 @@ async fn a_cancels_call_is_one_lookers_with_the_key_that_was_fixed(db: Db) {
     assert_eq!(taken.len(), 1);
     let first = taken.first();
     assert_eq!(db.attempt(id).await.cancel_key.as_ref(), first);
+    assert_eq!(db.attempt(id).await.cancel_key_at, Some(NOW));
     let first = first.unwrap();
 
     let second = idempotency_key();
@@ -350,13 +351,17 @@ async fn a_cancels_call_is_one_lookers_with_the_key_that_was_fixed(db: Db) {
     // Who found no key has not heard of the call that was made since.
     assert!(!take(None, &second, at(999), at(2_000)).await);
     assert!(take(Some(first), &second, at(999), at(2_000)).await);
+    assert_eq!(db.attempt(id).await.cancel_key_at, Some(at(999)));
     let third = idempotency_key();
     let ended = db.store.end_cancel_call(id, at(2_000), Some(third.clone()));
     ended.await.unwrap();
     assert_eq!(db.attempt(id).await.cancel_key.as_ref(), Some(&third));
+    assert_eq!(db.attempt(id).await.cancel_key_at, None);
     // Held beyond any look's time: by a clock that was wrong.
     assert!(take(Some(&third), &third, at(1_000), at(10_000_000)).await);
     assert!(take(Some(&third), &third, at(1_001), at(3_000)).await);
+    // The same key is as old as its first call.
+    assert_eq!(db.attempt(id).await.cancel_key_at, Some(at(1_000)));
     assert_eq!(db.store.free_calls().await.unwrap(), 1);
     assert!(take(Some(&third), &third, at(1_002), at(3_000)).await);
     // Its time is over: whoever took it is dead.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use payment::attempt::{AttemptStatus, Event, Finding, Source};
+use payment::attempt::{Alarm, AttemptStatus, Event, Finding, Source};
 use payment::id::IdempotencyKey;
 use payment::money::{Money, Won};
 use payment::order::OrderStatus;
@@ -31,6 +31,7 @@ on_both!(
     a_refused_refund_leads_back_and_the_next_begins,
     a_refusal_of_an_older_key_says_nothing_of_the_present_one,
     a_key_is_renewed_once_for_each_call,
+    what_the_gateway_lists_as_under_way_holds_and_as_aborted_is_refused_with_an_alarm,
     a_refunds_call_is_one_lookers_until_it_is_given_back_or_its_time_is_over,
     a_shopper_cancels_its_own_order_whole_and_in_time,
     what_is_not_paid_has_nothing_to_give_back,
@@ -94,15 +95,15 @@ async fn word(db: &Db, attempt: &AttemptRecord, canceled: i64, refunds: RefundWo
 
 fn listed(rows: &[&RefundRow]) -> RefundWord {
     RefundWord {
-        answers: None,
         listed: Some(rows.iter().map(|row| row.gateway_reason()).collect()),
+        ..RefundWord::default()
     }
 }
 
 fn answer(row: &RefundRow) -> RefundWord {
     RefundWord {
         answers: Some(row.call()),
-        listed: None,
+        ..RefundWord::default()
     }
 }
 
@@ -167,7 +168,7 @@ async fn a_refunds_call_is_one_lookers_until_it_is_given_back_or_its_time_is_ove
     db.store.free_calls().await.unwrap();
     let answered = RefundWord {
         answers: Some(row.call()),
-        listed: None,
+        ..RefundWord::default()
     };
     let evidence = Evidence {
         refunds: answered,
@@ -374,7 +375,9 @@ async fn a_refused_refund_leads_back_and_the_next_begins(db: Db) {
 async fn a_refusal_of_an_older_key_says_nothing_of_the_present_one(db: Db) {
     let attempt = paid(&db, "ord_1").await;
     let old = reserved(&db, wish(&attempt, "k1", Some(3_000))).await;
-    let renewed = db.store.renew_refund_key(old.call(), "400 PROVIDER_ERROR");
+    let renewed = db
+        .store
+        .renew_refund_key(old.call(), "400 PROVIDER_ERROR", NOW);
     assert!(renewed.await.unwrap());
     let recorded = refuse(&db, &attempt, &old).await;
     assert_eq!(
@@ -392,11 +395,49 @@ async fn a_key_is_renewed_once_for_each_call(db: Db) {
     let mut tasks = JoinSet::new();
     for _ in 0..16 {
         let (db, call) = (Arc::clone(&db), row.call());
-        tasks.spawn(async move { db.store.renew_refund_key(call, "429").await.unwrap() });
+        let later = NOW.plus(Millis::new(7));
+        tasks.spawn(async move {
+            let renewed = db.store.renew_refund_key(call, "429", later);
+            renewed.await.unwrap()
+        });
     }
     let renewed = tasks.join_all().await;
     assert_eq!(renewed.into_iter().filter(|it| *it).count(), 1);
-    assert_eq!(now(&db, &row).await.refund.keys, 2);
+    assert_eq!(row.key_at, row.created_at);
+    let renewed = now(&db, &row).await;
+    assert_eq!(renewed.refund.keys, 2);
+    assert_eq!(renewed.key_at, NOW.plus(Millis::new(7)));
+}
+
+async fn what_the_gateway_lists_as_under_way_holds_and_as_aborted_is_refused_with_an_alarm(db: Db) {
+    let attempt = paid(&db, "ord_1").await;
+    let first = reserved(&db, wish(&attempt, "k1", Some(3_000))).await;
+    let second = reserved(&db, wish(&attempt, "k2", Some(2_000))).await;
+    let none = RefundWord {
+        listed: Some(Vec::new()),
+        ..RefundWord::default()
+    };
+    let running = RefundWord {
+        running: vec![first.gateway_reason()],
+        ..none.clone()
+    };
+    // Whatever was given back beside it: its own end is still to come, under the same key and lock.
+    let recorded = word(&db, &attempt, 1_000, running).await;
+    assert_eq!(recorded.alarm, None);
+    assert_eq!(now(&db, &first).await.refund, first.refund);
+    let aborted = RefundWord {
+        aborted: vec![first.gateway_reason()],
+        ..none
+    };
+    let recorded = word(&db, &attempt, 1_000, aborted.clone()).await;
+    assert_eq!(recorded.alarm, Some(Alarm::CancelRefused));
+    let refused = RefundStatus::Refused(RefusedFor::Gateway);
+    assert_eq!(status(&db, &first).await, refused);
+    assert_eq!(status(&db, &second).await, RefundStatus::Asked);
+    // The same list again raises nothing, and what is refused stays so.
+    let recorded = word(&db, &attempt, 1_000, aborted).await;
+    assert_eq!(recorded.alarm, None);
+    assert_eq!(status(&db, &first).await, refused);
 }
 
 async fn a_shopper_cancels_its_own_order_whole_and_in_time(db: Db) {

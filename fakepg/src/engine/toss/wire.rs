@@ -132,12 +132,22 @@ struct Envelope<'a> {
     data: Body<'a>,
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CancelEnvelope<'a> {
+    created_at: String,
+    event_type: &'static str,
+    data: CancelBody<'a>,
+}
+
 /// Writes a payment; a look-up may leave its secret out.
 pub(in crate::engine) fn payment(payment: &Payment, scenario: &Scenario, secret: bool) -> Vec<u8> {
     let mut body = body(payment);
     body.secret = body.secret.filter(|_| secret);
     if !scenario.uncertain.cancel_status {
-        for entry in body.cancels.iter_mut().flatten() {
+        // Of one that is under way there must be a word, or it would be taken for done.
+        let entries = body.cancels.iter_mut().flatten();
+        for entry in entries.filter(|entry| entry.cancel_status == Some("DONE")) {
             entry.cancel_status = None;
         }
     }
@@ -214,6 +224,21 @@ pub(in crate::engine) fn status_changed(payment: &Payment, now_ms: u64) -> Vec<u
         data,
     };
     serde_json::to_vec(&envelope).expect("strings and numbers always serialize")
+}
+
+/// Writes the webhook that tells of the end of a cancel: its data is the cancel alone, which names no payment.
+pub(in crate::engine) fn cancel_changed(
+    payment: &Payment,
+    index: usize,
+    now_ms: u64,
+) -> Option<Vec<u8>> {
+    let data = cancel(payment.cancels.get(index)?);
+    let envelope = CancelEnvelope {
+        created_at: created_at(now_ms),
+        event_type: "CANCEL_STATUS_CHANGED",
+        data,
+    };
+    Some(serde_json::to_vec(&envelope).expect("strings and numbers always serialize"))
 }
 
 /// A time as Toss writes it.
@@ -339,7 +364,7 @@ fn cancel(cancel: &Cancel) -> CancelBody<'_> {
         cancel_amount: cancel.amount,
         tax_free_amount: 0,
         refundable_amount: cancel.left,
-        cancel_status: Some("DONE"),
+        cancel_status: Some(cancel.standing.name()),
         cancel_request_id: None,
     }
 }

@@ -29,6 +29,9 @@ impl Tables {
         let Some(record) = self.attempt_mut(id).filter(owed) else {
             return false;
         };
+        if record.cancel_key.as_ref() != Some(&take.key) || record.cancel_key_at.is_none() {
+            record.cancel_key_at = Some(now);
+        }
         record.cancel_key = Some(take.key);
         self.beside.entry(id).or_default().cancel_called_until = Some(until);
         true
@@ -48,6 +51,7 @@ impl Tables {
         beside.cancel_called_until = None;
         if let (Some(record), Some(key)) = (self.attempt_mut(id), new_key) {
             record.cancel_key = Some(key);
+            record.cancel_key_at = None;
         }
     }
 

@@ -79,6 +79,7 @@ impl Tables {
             idempotency_key: None,
             attempt: Attempt::new(Money::won(order.amount)),
             cancel_key: None,
+            cancel_key_at: None,
             window_until: new.window_until,
             claimed_at: None,
             resent_at: None,

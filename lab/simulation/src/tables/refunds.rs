@@ -1,7 +1,7 @@
 //! Refunds that people ask for, by the same rules as the databases': the wish with its reserved amount, and what each word
 //! of the gateway does to it.
 
-use payment::attempt::{Event, Step};
+use payment::attempt::{Alarm, Event, Step};
 use payment::id::{IdempotencyKey, OrderId};
 use payment::money::Won;
 use payment::refund::{Heard, Refund, RefundStatus, begin_next};
@@ -9,7 +9,7 @@ use payment::time::Millis;
 use server::clock::EpochMs;
 use server::store::rules::refunds::{
     answers_present_call, changed, concerns_refunds, has_begun, heard, may_ask,
-    nothing_to_give_back, paying, renewed, reserve,
+    nothing_to_give_back, paying, renewed, reserve, was_aborted,
 };
 use server::store::{
     AttemptId, AttemptRecord, Closed, Evidence, NewRefund, RefundAsked, RefundCall, RefundId,
@@ -146,6 +146,7 @@ impl Tables {
                 keys: 1,
             },
             told: String::new(),
+            key_at: new.at,
             created_at: new.at,
             ended_at: None,
         };
@@ -207,6 +208,9 @@ impl Tables {
         let heard: Vec<Heard> = rows.iter().map(|row| heard(row, event, evidence)).collect();
         let (attempt, next) = payment::refund::follow(step.next, &known, &heard);
         step.next = attempt;
+        if was_aborted(&known, &next, &heard) {
+            step.alarm = step.alarm.or(Some(Alarm::CancelRefused));
+        }
         let ended = self.save_refunds(&rows, &next, &evidence.told, evidence.at);
         let begun = has_begun(&known, &next);
         Followed { ended, begun }
@@ -236,14 +240,18 @@ impl Tables {
     }
 
     /// Gives a refund a new key under what is left, if `call` is its present one.
-    pub(crate) fn renew_refund_key(&mut self, call: RefundCall, told: &str) -> bool {
+    pub(crate) fn renew_refund_key(
+        &mut self,
+        call: RefundCall,
+        (told, at): (&str, EpochMs),
+    ) -> bool {
         let Some(now) = self.refund(call.refund).cloned() else {
             return false;
         };
         let balance = self
             .attempt(now.attempt)
             .map(|record| record.attempt.balance());
-        let renewed = balance.and_then(|balance| renewed(now, call, balance, told));
+        let renewed = balance.and_then(|balance| renewed(now, call, balance, (told, at)));
         let is_renewed = renewed.is_some();
         if let Some(row) = renewed {
             self.save_refund(row);

@@ -204,7 +204,10 @@ pub(super) fn refused(
             let alarm = refusal.alarm || told.alarm;
             ConfirmOutcome::Found(Finding::Declined(decline), Told { alarm, ..refusal })
         }
-        InquiryOutcome::Found(Finding::NotFound { .. } | Finding::AwaitingDeposit, told)
+        InquiryOutcome::Found(
+            Finding::NotFound { .. } | Finding::AwaitingDeposit | Finding::Closed,
+            told,
+        )
         | InquiryOutcome::NoWord(told)
         | InquiryOutcome::NoAnswer(told) => {
             let alarm = refusal.alarm || told.alarm;

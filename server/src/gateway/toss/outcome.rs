@@ -10,10 +10,10 @@ use payment::id::{GatewayOrderId, PaymentKey};
 use payment::money::{Currency, Money, Won};
 use payment::reach::{Lost, NotSent};
 
-use super::wire::{self, CancelEntry, PaymentObject};
+use super::wire::{self, CancelEntry, CancelProgress, PaymentObject};
 use crate::gateway::exchange::{Answer, Heard, alarming, redirected, told, unheard, word};
 use crate::gateway::{
-    CancelCall, CancelOutcome, ConfirmCall, ConfirmOutcome, InquiryOutcome, Told,
+    CancelCall, CancelOutcome, ConfirmCall, ConfirmOutcome, InquiryOutcome, Told, reference_in,
 };
 use codes::{CancelClass, ConfirmClass};
 
@@ -205,14 +205,15 @@ fn canceled_payment(call: &CancelCall, payment: &PaymentObject) -> CancelOutcome
         return CancelOutcome::Unknown(alarming(told(200, "another_payment")));
     }
     let finding = match standing(payment) {
-        Ok(finding @ Finding::Charged { .. }) => finding,
+        Ok(finding @ (Finding::Charged { .. } | Finding::Closed)) => finding,
         Ok(_) => return CancelOutcome::Unknown(alarming(quiet)),
         Err(contradiction) => return CancelOutcome::Unknown(alarming(told(200, contradiction))),
     };
     match progress(call, payment) {
         Progress::Done => CancelOutcome::Found(finding, quiet),
         Progress::Running => CancelOutcome::Unknown(told(200, "cancel_in_progress")),
-        Progress::Aborted => CancelOutcome::RetryWithNewKey(alarming(told(200, "cancel_aborted"))),
+        // Accepted at first and then not done: as good as refused. Whoever wants it all the same asks anew.
+        Progress::Aborted => CancelOutcome::Refused(alarming(told(200, "cancel_aborted"))),
         Progress::NotSeen => CancelOutcome::Unknown(alarming(told(200, "cancel_not_seen"))),
     }
 }
@@ -226,11 +227,7 @@ enum Progress {
 
 /// Whether this cancel is among the payment's, and how far it got.
 fn progress(call: &CancelCall, payment: &PaymentObject) -> Progress {
-    let wanted = call.amount.or(call.balance);
-    let ours = |entry: &&CancelEntry| wanted.is_none() || entry.amount() == wanted;
-    // The newest is last.
-    let mut entries = payment.cancels.as_deref().unwrap_or_default().iter().rev();
-    let Some(entry) = entries.find(ours) else {
+    let Some(entry) = entry_of(call, payment) else {
         return Progress::NotSeen;
     };
     // How much the gateway must still hold for the cancel to have happened once and no more.
@@ -241,12 +238,25 @@ fn progress(call: &CancelCall, payment: &PaymentObject) -> Progress {
         (Some(amount), Some(balance)) => Some(balance.less(amount)),
         (Some(_), None) => None,
     };
-    match entry.cancel_status.as_deref() {
-        None | Some("DONE") if left.is_none() || payment.balance() == left => Progress::Done,
-        Some("IN_PROGRESS") => Progress::Running,
-        Some("ABORTED") => Progress::Aborted,
-        _ => Progress::NotSeen,
+    match entry.progress() {
+        CancelProgress::Done if left.is_none() || payment.balance() == left => Progress::Done,
+        CancelProgress::Running => Progress::Running,
+        CancelProgress::Aborted => Progress::Aborted,
+        CancelProgress::Done | CancelProgress::Other => Progress::NotSeen,
     }
+}
+
+/// The entry of a cancel: by its reference; where no entry has that, the newest of its amount that has no other.
+fn entry_of<'a>(call: &CancelCall, payment: &'a PaymentObject) -> Option<&'a CancelEntry> {
+    let own = reference_in(&call.reason);
+    let wanted = call.amount.or(call.balance);
+    let same_amount = |entry: &&CancelEntry| wanted.is_none() || entry.amount() == wanted;
+    // The newest is last.
+    let entries = payment.cancels.as_deref().unwrap_or_default().iter().rev();
+    let entries: Vec<_> = entries.filter(same_amount).collect();
+    let by_reference = entries.iter().find(|entry| entry.reference() == own);
+    let nameless = || entries.iter().find(|entry| entry.reference().is_none());
+    by_reference.or_else(nameless).copied()
 }
 
 /// What a Payment object says about the payment that was asked for.
@@ -271,7 +281,7 @@ fn another_uncharged(
     let another = key.is_some_and(|key| payment.payment_key != key.as_str());
     let uncharged = matches!(
         standing(payment),
-        Ok(Finding::Pending { .. } | Finding::Declined(_) | Finding::Lapsed)
+        Ok(Finding::Pending { .. } | Finding::Declined(_) | Finding::Lapsed | Finding::Closed)
     );
     another && payment.order_id == order.as_str() && uncharged
 }
@@ -283,11 +293,16 @@ fn standing(payment: &PaymentObject) -> Result<Finding, &'static str> {
         "DONE" if payment.approved_at.is_none() => Err("done_without_approval"),
         "DONE" => charged(payment),
         // An account that was closed before anybody paid into it: whether a balance is left then, is not documented.
-        "CANCELED" if is_closed_unpaid(payment) => closed(payment),
+        "CANCELED" if is_closed_unpaid(payment) => Ok(Finding::Closed),
         // Which of the two it is says the balance, not the word: cancelled in parts down to zero it stays `PARTIAL_…`.
         // But cancelled with everything left contradicts itself, and must not be taken for a charge that stands.
-        "CANCELED" if payment.balance() != Some(Won::ZERO) => Err("canceled_with_balance"),
-        "PARTIAL_CANCELED" if payment.balance() == payment.total() => Err("canceled_nothing"),
+        // Unless a cancel is under way or was aborted: then word and balance may run ahead of the truth, or behind it.
+        "CANCELED" if payment.balance() != Some(Won::ZERO) && all_done(payment) => {
+            Err("canceled_with_balance")
+        }
+        "PARTIAL_CANCELED" if payment.balance() == payment.total() && all_done(payment) => {
+            Err("canceled_nothing")
+        }
         "CANCELED" | "PARTIAL_CANCELED" => charged(payment),
         "WAITING_FOR_DEPOSIT" => Ok(Finding::AwaitingDeposit),
         "READY" | "IN_PROGRESS" => Ok(Finding::Pending { settled: false }),
@@ -306,32 +321,46 @@ fn charged(payment: &PaymentObject) -> Result<Finding, &'static str> {
     if balance > total {
         return Err("balance_above_total");
     }
+    let fallen = total.less(balance);
     Ok(Finding::Charged {
         charged: Money {
             amount: total,
             currency: Currency::of(currency),
         },
-        canceled: total.less(balance),
+        // The balance may fall when a cancel is accepted: only what is done was given back.
+        canceled: if all_done(payment) {
+            fallen
+        } else {
+            done_in_all(payment).min(fallen)
+        },
     })
+}
+
+/// Whether no cancel is under way, and none was aborted.
+fn all_done(payment: &PaymentObject) -> bool {
+    let cancels = payment.cancels.as_deref().unwrap_or_default();
+    let open = |entry: &CancelEntry| {
+        matches!(
+            entry.progress(),
+            CancelProgress::Running | CancelProgress::Aborted
+        )
+    };
+    !cancels.iter().any(open)
+}
+
+/// What the cancels that are done come to.
+fn done_in_all(payment: &PaymentObject) -> Won {
+    let cancels = payment.cancels.as_deref().unwrap_or_default();
+    let done = cancels
+        .iter()
+        .filter(|entry| entry.progress() == CancelProgress::Done);
+    done.filter_map(CancelEntry::amount)
+        .fold(Won::ZERO, |sum, amount| sum.plus(amount).unwrap_or(sum))
 }
 
 /// Whether it is a virtual account that was closed before anybody paid into it.
 fn is_closed_unpaid(payment: &PaymentObject) -> bool {
     payment.status == "CANCELED" && payment.is_by_account() && payment.approved_at.is_none()
-}
-
-/// Nothing of it will ever be charged: as if all of it had gone back.
-fn closed(payment: &PaymentObject) -> Result<Finding, &'static str> {
-    let (Some(total), Some(currency)) = (payment.total(), &payment.currency) else {
-        return Err("charge_without_amounts");
-    };
-    Ok(Finding::Charged {
-        charged: Money {
-            amount: total,
-            currency: Currency::of(currency),
-        },
-        canceled: total,
-    })
 }
 
 fn failure_code(payment: &PaymentObject) -> &str {
@@ -347,16 +376,27 @@ fn code_of(answer: &Answer, otherwise: &str) -> String {
     wire::error_code(body).unwrap_or_else(|| otherwise.to_owned())
 }
 
-/// Evidence of an answer about our payment, with its list of cancels. What is under way or was aborted is not on it.
+/// Evidence of an answer about our payment, with its lists of cancels: done, under way, aborted.
 fn listing(payment: &PaymentObject) -> Told {
     let cancels = payment.cancels.as_deref().unwrap_or_default();
-    let done = |entry: &&CancelEntry| matches!(entry.cancel_status.as_deref(), None | Some("DONE"));
-    let reasons = cancels.iter().filter(done);
-    let reasons = reasons.filter_map(|entry| entry.cancel_reason.clone());
+    let reasons = |progress: CancelProgress| {
+        let those = cancels.iter().filter(|entry| entry.progress() == progress);
+        those
+            .filter_map(|entry| entry.cancel_reason.clone())
+            .collect()
+    };
+    let aborted: Vec<String> = reasons(CancelProgress::Aborted);
+    let code = if aborted.is_empty() {
+        payment.status.clone()
+    } else {
+        format!("{} cancel_aborted", payment.status)
+    };
     Told {
-        given_back: Some(reasons.collect()),
+        given_back: Some(reasons(CancelProgress::Done)),
+        running: reasons(CancelProgress::Running),
+        aborted,
         deposit: payment.deposit(),
-        ..told(200, &payment.status)
+        ..told(200, &code)
     }
 }
 

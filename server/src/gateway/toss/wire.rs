@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::EpochMs;
 use crate::gateway::deposit::{Account, Deposit};
+use crate::gateway::reference_in;
 use crate::gateway::secret::Secret;
 
 /// The body of a confirm. Fields are written in this order always, so a resend has the same bytes.
@@ -86,9 +87,22 @@ pub(super) struct CancelEntry {
     #[serde(default)]
     cancel_amount: Option<f64>,
     #[serde(default)]
-    pub(super) cancel_status: Option<String>,
+    cancel_status: Option<String>,
     #[serde(default)]
     pub(super) cancel_reason: Option<String>,
+}
+
+/// How far a cancel has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CancelProgress {
+    /// It is done.
+    Done,
+    /// It was accepted and is under way.
+    Running,
+    /// It was accepted and will not be done.
+    Aborted,
+    /// A word that is not documented.
+    Other,
 }
 
 #[derive(Debug, Deserialize)]
@@ -136,6 +150,21 @@ impl PaymentObject {
 }
 
 impl CancelEntry {
+    /// How far it has come. Without a word it is done: only those of overseas methods end later, and they have one.
+    pub(super) fn progress(&self) -> CancelProgress {
+        match self.cancel_status.as_deref() {
+            None | Some("DONE") => CancelProgress::Done,
+            Some("IN_PROGRESS") => CancelProgress::Running,
+            Some("ABORTED") => CancelProgress::Aborted,
+            Some(_) => CancelProgress::Other,
+        }
+    }
+
+    /// The reference by which we know it, if it has one.
+    pub(super) fn reference(&self) -> Option<&str> {
+        self.cancel_reason.as_deref().and_then(reference_in)
+    }
+
     /// What this cancel gave back.
     pub(super) fn amount(&self) -> Option<Won> {
         self.cancel_amount.and_then(whole)

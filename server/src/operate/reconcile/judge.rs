@@ -112,6 +112,7 @@ pub(super) const fn charge_of(finding: Finding) -> Option<(Money, Won)> {
     match finding {
         Finding::Charged { charged, canceled } => Some((charged, canceled)),
         Finding::AwaitingDeposit
+        | Finding::Closed
         | Finding::Declined(_)
         | Finding::Lapsed
         | Finding::Pending { .. }
@@ -223,6 +224,7 @@ const fn word(finding: Finding) -> &'static str {
     match finding {
         Finding::Charged { .. } => "charged",
         Finding::AwaitingDeposit => "awaiting a deposit",
+        Finding::Closed => "closed unpaid",
         Finding::Declined(_) => "declined",
         Finding::Lapsed => "lapsed",
         Finding::Pending { .. } => "not charged yet",

@@ -4,6 +4,7 @@ use payment::attempt::{
     Alarm, Attempt, AttemptStatus, Event, Finding, LateSuccess, OperatorWord, Step,
 };
 use payment::id::PaymentKey;
+use payment::money::Won;
 use payment::order::OrderStatus;
 use payment::reach::Reason;
 use payment::time::Millis;
@@ -139,6 +140,7 @@ pub const fn event_name(event: Event) -> &'static str {
         Event::Interrupted => "interrupted",
         Event::Found(Finding::Charged { .. }, _) => "charged",
         Event::Found(Finding::AwaitingDeposit, _) => "awaiting_deposit",
+        Event::Found(Finding::Closed, _) => "account_closed",
         Event::Found(Finding::Declined(_), _) => "declined",
         Event::Found(Finding::Lapsed, _) => "lapsed",
         Event::Found(Finding::Pending { .. }, _) => "pending",
@@ -165,6 +167,11 @@ pub fn effects_of(
     }
     if before.counts_as_paid() && after.status == AttemptStatus::AwaitingDeposit {
         effects.push((EffectKind::Unpaid, String::new()));
+    }
+    let ends = after.status == AttemptStatus::Canceled && before.status != after.status;
+    if ends && after.charged.is_none() {
+        // An account that nobody paid into was closed: nothing went back.
+        effects.push((EffectKind::Canceled, Won::ZERO.to_string()));
     }
     if after.canceled > before.canceled {
         let kind = match order {

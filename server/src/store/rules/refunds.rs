@@ -120,11 +120,23 @@ pub fn heard(row: &RefundRow, event: Event, evidence: &Evidence) -> Heard {
     if answered {
         return Heard::Done;
     }
+    let is_in = |reasons: &[String]| reasons.iter().any(|reason| row.is_listed_as(reason));
     match &word.listed {
-        Some(reasons) if reasons.iter().any(|reason| row.is_listed_as(reason)) => Heard::Done,
+        Some(reasons) if is_in(reasons) => Heard::Done,
+        _ if is_in(&word.running) => Heard::UnderWay,
+        _ if is_in(&word.aborted) => Heard::Aborted,
         Some(_) => Heard::NotListed,
         None => Heard::Nothing,
     }
+}
+
+/// Whether a refund ended because its cancel was accepted and then aborted: nobody was told so as an answer.
+#[must_use]
+pub fn was_aborted(before: &[Refund], after: &[Refund], heard: &[Heard]) -> bool {
+    let moved = before.iter().zip(after).map(|(was, is)| was != is);
+    moved
+        .zip(heard)
+        .any(|(moved, heard)| moved && *heard == Heard::Aborted)
 }
 
 /// Whether a refund that waited has begun.
@@ -159,13 +171,23 @@ fn after(row: &RefundRow, refund: Refund, told: &str, at: EpochMs) -> RefundRow 
             row.told.clone()
         },
         ended_at: is_end.then_some(at),
+        key_at: if refund.keys == row.refund.keys {
+            row.key_at
+        } else {
+            at
+        },
         ..row.clone()
     }
 }
 
 /// A refund with a new key under what is left, if `call` is its present one.
 #[must_use]
-pub fn renewed(row: RefundRow, call: RefundCall, balance: Won, told: &str) -> Option<RefundRow> {
+pub fn renewed(
+    row: RefundRow,
+    call: RefundCall,
+    balance: Won,
+    (told, at): (&str, EpochMs),
+) -> Option<RefundRow> {
     (row.call() == call && row.refund.status == RefundStatus::Asked).then(|| RefundRow {
         refund: Refund {
             keys: call.keys.saturating_add(1),
@@ -173,6 +195,7 @@ pub fn renewed(row: RefundRow, call: RefundCall, balance: Won, told: &str) -> Op
             ..row.refund
         },
         told: told.to_owned(),
+        key_at: at,
         ..row
     })
 }

@@ -14,7 +14,8 @@ pub(super) async fn take_call<C: Sql>(
     take: &CancelTake,
     (now, until): (EpochMs, EpochMs),
 ) -> Result<bool, StoreError> {
-    let sql = "-- take_cancel_call\nUPDATE attempts SET cancel_key = $3, cancel_called_until = $5 WHERE id = $1 \
+    let sql = "-- take_cancel_call\nUPDATE attempts SET cancel_key = $3, cancel_called_until = $5, \
+               cancel_key_at = CASE WHEN cancel_key = $3 THEN coalesce(cancel_key_at, $4) ELSE $4 END WHERE id = $1 \
                AND status = 'cancel_requested' AND cancel_key IS NOT DISTINCT FROM $2 AND (cancel_called_until IS NULL \
                OR cancel_called_until <= $4 OR cancel_called_until > $4 + 1200000)";
     let found = take.found.as_ref().map(IdempotencyKey::as_str);
@@ -30,8 +31,8 @@ pub(super) async fn end_call<C: Sql>(
     until: EpochMs,
     new_key: Option<&IdempotencyKey>,
 ) -> Result<(), StoreError> {
-    let sql = "-- end_cancel_call\nUPDATE attempts SET cancel_called_until = NULL, cancel_key = COALESCE($3, cancel_key) \
-               WHERE id = $1 AND cancel_called_until = $2";
+    let sql = "-- end_cancel_call\nUPDATE attempts SET cancel_called_until = NULL, cancel_key = COALESCE($3, cancel_key), \
+               cancel_key_at = CASE WHEN $3 IS NULL THEN cancel_key_at END WHERE id = $1 AND cancel_called_until = $2";
     let values = values![attempt.0, until, new_key.map(IdempotencyKey::as_str)];
     db.execute("ending a cancel's call", sql, values).await?;
     Ok(())

@@ -1,6 +1,6 @@
 //! Refunds that people ask for: the wish with its reserved amount, and what each word of the gateway does to it.
 
-use payment::attempt::{Event, Step};
+use payment::attempt::{Alarm, Event, Step};
 use payment::id::OrderId;
 use payment::money::Won;
 use payment::refund::{Heard, Refund, RefundStatus, begin_next};
@@ -13,7 +13,7 @@ use super::{commit, rows};
 use crate::clock::EpochMs;
 use crate::store::rules::refunds::{
     answers_present_call, changed, concerns_refunds, has_begun, heard, may_ask,
-    nothing_to_give_back, paying, renewed, reserve,
+    nothing_to_give_back, paying, renewed, reserve, was_aborted,
 };
 use crate::store::{
     AttemptId, AttemptRecord, Closed, Evidence, NewRefund, RefundAsked, RefundCall, RefundId,
@@ -27,7 +27,7 @@ macro_rules! select_refunds {
             "-- ",
             $name,
             "\nSELECT id, order_id, attempt_id, asked_won, amount_won, reason, reference, keys, lock_won, state, told, \
-             created_at, ended_at FROM refunds ",
+             coalesce(key_at, created_at) AS key_at, created_at, ended_at FROM refunds ",
             $tail
         )
     };
@@ -57,6 +57,7 @@ fn refund_row<R: Columns>(row: &R) -> Result<RefundRow, StoreError> {
             keys: u32::try_from(row.integer("keys")?).map_err(|_| corrupt("refund keys"))?,
         },
         told: row.text("told")?.to_owned(),
+        key_at: EpochMs(row.integer("key_at")?),
         created_at: EpochMs(row.integer("created_at")?),
         ended_at: row.integer_or_null("ended_at")?.map(EpochMs),
     })
@@ -210,7 +211,7 @@ async fn insert<C: Sql>(
     let sql = "-- insert_refund\nINSERT INTO refunds (order_id, attempt_id, client_key, asked_won, amount_won, reason, \
                asker, reference, state, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'waiting', $9) \
                RETURNING id, order_id, attempt_id, asked_won, amount_won, reason, reference, keys, lock_won, state, \
-               told, created_at, ended_at";
+               told, created_at AS key_at, created_at, ended_at";
     let values = values![
         new.order_id.as_str(),
         paying.id.0,
@@ -267,6 +268,9 @@ pub(super) async fn follow<C: Sql>(
         .collect();
     let (attempt, next) = payment::refund::follow(step.next, &known, &heard);
     step.next = attempt;
+    if was_aborted(&known, &next, &heard) {
+        step.alarm = step.alarm.or(Some(Alarm::CancelRefused));
+    }
     let now = evidence.at;
     let ended = save_changed(db, &refunds, &next, &evidence.told, now).await?;
     let begun = has_begun(&known, &next);
@@ -291,7 +295,7 @@ async fn save_changed<C: Sql>(
 
 async fn save<C: Sql>(db: &mut C, row: &RefundRow) -> Result<(), StoreError> {
     let sql = "-- save_refund\nUPDATE refunds SET state = $2, amount_won = $3, lock_won = $4, keys = $5, told = $6, \
-               ended_at = $7 WHERE id = $1";
+               ended_at = $7, key_at = $8 WHERE id = $1";
     let values = values![
         row.id.0,
         row.refund.status.as_str(),
@@ -300,6 +304,7 @@ async fn save<C: Sql>(db: &mut C, row: &RefundRow) -> Result<(), StoreError> {
         row.refund.keys,
         row.told.as_str(),
         row.ended_at,
+        row.key_at,
     ];
     db.execute("storing a refund", sql, values).await?;
     Ok(())
@@ -309,7 +314,7 @@ async fn save<C: Sql>(db: &mut C, row: &RefundRow) -> Result<(), StoreError> {
 pub(super) async fn renew_key<D: Engine>(
     mut tx: Tx<D>,
     call: RefundCall,
-    told: &str,
+    (told, at): (&str, EpochMs),
 ) -> Result<bool, StoreError> {
     let db = &mut *tx;
     let missing = || corrupt("refund to renew");
@@ -318,7 +323,7 @@ pub(super) async fn renew_key<D: Engine>(
     db.lock(Lock::Attempts(&found.order_id)).await?;
     let now = refund(db, call.refund).await?.ok_or_else(missing)?;
     let attempt = rows::attempt(db, now.attempt).await?.ok_or_else(missing)?;
-    let Some(renewed) = renewed(now, call, attempt.attempt.balance(), told) else {
+    let Some(renewed) = renewed(now, call, attempt.attempt.balance(), (told, at)) else {
         return Ok(false);
     };
     save(db, &renewed).await?;

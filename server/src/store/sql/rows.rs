@@ -19,7 +19,7 @@ macro_rules! attempt_columns {
     () => {
         "id, order_id, number, gateway, gateway_order_id, reference, payment_key, idempotency_key, \
          status, reach, reason, amount_won, charged_won, charged_in_won, canceled_won, deposit, void, \
-         cancel_won, cancel_from, cancel_key, window_until, claimed_at, resent_at, unknown_since, ask_at, hint_at, asks, looks, \
+         cancel_won, cancel_from, cancel_key, cancel_key_at, window_until, claimed_at, resent_at, unknown_since, ask_at, hint_at, asks, looks, \
          handle, window_desktop, window_mobile, deposit_bank, deposit_number, deposit_holder, deposit_due"
     };
 }
@@ -156,6 +156,7 @@ pub(super) fn attempt_record<R: Columns>(row: &R) -> Result<AttemptRecord, Store
         idempotency_key: parsed_or_null(row, "idempotency_key", IdempotencyKey::parse)?,
         attempt: machine(row)?,
         cancel_key: parsed_or_null(row, "cancel_key", IdempotencyKey::parse)?,
+        cancel_key_at: moment(row, "cancel_key_at")?,
         window_until: EpochMs(row.integer("window_until")?),
         claimed_at: moment(row, "claimed_at")?,
         resent_at: moment(row, "resent_at")?,

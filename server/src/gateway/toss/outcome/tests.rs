@@ -156,6 +156,10 @@ fn the_words_of_a_payment_that_are_an_end_are_found_by_confirm_and_inquiry_alike
             charge(33_000, Currency::Krw, 33_000),
         ),
         (
+            json!({"status": "CANCELED", "balanceAmount": 0, "approvedAt": null, "virtualAccount": {}}),
+            Finding::Closed,
+        ),
+        (
             json!({"status": "WAITING_FOR_DEPOSIT", "approvedAt": null}),
             Finding::AwaitingDeposit,
         ),
@@ -376,7 +380,7 @@ fn a_cancel_is_done_only_when_its_entry_is_there_and_the_balance_fell_by_it() {
     let running = after(30_000, json!([entry(3_000, "IN_PROGRESS")]));
     assert_eq!(label(part(Some(33_000)), running), "unknown");
     let aborted = payment(json!({"cancels": [entry(3_000, "ABORTED")]}));
-    assert_eq!(label(part(Some(33_000)), aborted), "new key");
+    assert_eq!(label(part(Some(33_000)), aborted), "refused");
     let all = json!([entry(3_000, "DONE"), entry(30_000, "DONE")]);
     assert_eq!(
         label(cancel(None, Some(30_000)), after(0, all.clone())),
@@ -387,6 +391,107 @@ fn a_cancel_is_done_only_when_its_entry_is_there_and_the_balance_fell_by_it() {
         label(cancel(None, None), after(30_000, done())),
         "unknown, alarm"
     );
+}
+
+#[test]
+fn only_what_is_done_was_given_back_whatever_word_and_balance_say_meanwhile() {
+    let entry = |won: i64, status: &str, reason: &str| json!({"cancelAmount": won, "cancelStatus": status, "cancelReason": reason});
+    for (status, balance, cancels, canceled) in [
+        // Under way: the balance has fallen already, or not yet.
+        (
+            "CANCELED",
+            0,
+            json!([entry(33_000, "IN_PROGRESS", "[r1]")]),
+            0,
+        ),
+        (
+            "DONE",
+            33_000,
+            json!([entry(33_000, "IN_PROGRESS", "[r1]")]),
+            0,
+        ),
+        (
+            "PARTIAL_CANCELED",
+            29_000,
+            json!([
+                entry(1_000, "DONE", "[r0]"),
+                entry(3_000, "IN_PROGRESS", "[r1]")
+            ]),
+            1_000,
+        ),
+        (
+            "PARTIAL_CANCELED",
+            32_000,
+            json!([
+                entry(1_000, "DONE", "[r0]"),
+                entry(3_000, "IN_PROGRESS", "[r1]")
+            ]),
+            1_000,
+        ),
+        // Aborted: whether the word went back with the balance or not.
+        ("DONE", 33_000, json!([entry(33_000, "ABORTED", "[r1]")]), 0),
+        (
+            "CANCELED",
+            33_000,
+            json!([entry(33_000, "ABORTED", "[r1]")]),
+            0,
+        ),
+        (
+            "PARTIAL_CANCELED",
+            33_000,
+            json!([entry(3_000, "ABORTED", "[r1]")]),
+            0,
+        ),
+    ] {
+        let body = payment(json!({"status": status, "balanceAmount": balance, "cancels": cancels}));
+        let looked = looked_up(Some(&key()), &order(), heard(200, &body));
+        let LookedUp::Settled(InquiryOutcome::Found(finding, told)) = looked else {
+            panic!("{status} {balance}: {looked:?}");
+        };
+        assert_eq!(
+            finding,
+            charge(33_000, Currency::Krw, canceled),
+            "{status} {balance}"
+        );
+        let reasons = [told.running, told.aborted].concat();
+        assert_eq!(reasons, ["[r1]"], "{status} {balance}");
+        assert_eq!(
+            told.given_back.map(|done| done.len()),
+            Some(usize::from(canceled > 0))
+        );
+    }
+}
+
+#[test]
+fn a_cancel_is_known_by_its_reference_before_its_amount() {
+    let call = CancelCall {
+        reason: "sent back [r2]".to_owned(),
+        ..cancel(Some(3_000), Some(33_000))
+    };
+    let entry = |status: &str, reason: &str| json!({"cancelAmount": 3_000, "cancelStatus": status, "cancelReason": reason});
+    for (cancels, is_done) in [
+        (
+            json!([
+                entry("ABORTED", "sent back [r1]"),
+                entry("DONE", "sent back [r2]")
+            ]),
+            true,
+        ),
+        (
+            json!([
+                entry("DONE", "sent back [r2]"),
+                entry("ABORTED", "sent back [r1]")
+            ]),
+            true,
+        ),
+        (json!([entry("DONE", "sent back [r1]")]), false),
+    ] {
+        let changes =
+            json!({"status": "PARTIAL_CANCELED", "balanceAmount": 30_000, "cancels": cancels});
+        let outcome = canceled(&call, heard(200, &payment(changes)));
+        let done = matches!(outcome, CancelOutcome::Found(..));
+        assert_eq!(done, is_done, "{outcome:?}");
+    }
 }
 
 #[test]
