@@ -147,6 +147,31 @@ pub struct CancelRequest {
     /// How much is to go back; all that is left when absent.
     #[serde(default)]
     pub amount: Option<Won>,
+    /// Where a deposit is to go back to; only the operator names one.
+    #[serde(
+        default,
+        rename = "refundAccount",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub refund_account: Option<RefundAccountRequest>,
+}
+
+/// A bank account as it is named in a request. It never prints.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RefundAccountRequest {
+    /// The bank, by the gateway's code of two or three digits.
+    pub bank: String,
+    /// Its number: digits, with hyphens or without.
+    pub account_number: String,
+    /// Whose name it bears; 1 to 60 characters.
+    pub holder: String,
+}
+
+impl fmt::Debug for RefundAccountRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RefundAccountRequest(***)")
+    }
 }
 
 /// One refund within the answer to a cancel.
@@ -158,6 +183,9 @@ pub struct RefundView {
     pub amount: Won,
     /// `waiting`, `asked`, `done`, or why it was refused.
     pub status: String,
+    /// The bank account that it goes to, masked, where one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
 }
 
 /// The body of a cancel's 200 and 202: the order as a poll tells it, and the refund that was asked for.

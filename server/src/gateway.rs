@@ -8,6 +8,7 @@ pub mod deposit;
 mod exchange;
 pub mod kakaopay;
 mod meter;
+pub mod refund_account;
 pub mod secret;
 pub mod slots;
 pub mod toss;
@@ -20,6 +21,7 @@ use payment::id::{GatewayHandle, GatewayName, GatewayOrderId, IdempotencyKey, Pa
 use payment::money::Won;
 use payment::reach::{Lost, NotSent};
 use payment::time::Millis;
+use refund_account::RefundAccount;
 use webhook::{Admission, Incoming, Notice};
 
 /// The names that a payment has at the gateway.
@@ -87,6 +89,8 @@ pub struct CancelCall {
     pub balance: Option<Won>,
     /// Why, for the shopper's statement; at most 200 characters.
     pub reason: String,
+    /// Where it is to go, of a deposit that has no card to go back to.
+    pub account: Option<RefundAccount>,
     /// Fixed when the cancel was decided.
     pub idempotency_key: IdempotencyKey,
 }

@@ -15,6 +15,7 @@ use tracing::Instrument as _;
 
 use crate::app::App;
 use crate::confirm::closed_code;
+use crate::gateway::refund_account::RefundAccount;
 use crate::metrics;
 use crate::random;
 use crate::resolve;
@@ -40,6 +41,8 @@ pub struct Cancel {
     pub amount: Option<Won>,
     /// Why, for people; at most 160 characters.
     pub reason: String,
+    /// Where a deposit is to go back to.
+    pub account: Option<RefundAccount>,
 }
 
 /// The answer to a wish.
@@ -115,6 +118,7 @@ async fn run(app: Arc<App>, cancel: Cancel, tell: oneshot::Sender<Started>) {
         client_key: cancel.client_key,
         amount: cancel.amount,
         reason: cancel.reason,
+        account: cancel.account,
         reference: random::request_id(),
         at: app.clock.epoch(),
     };
@@ -250,6 +254,7 @@ fn answer_of(app: &App, order: &OrderRecord, row: &RefundRow) -> Answer {
                 reference: row.reference.clone(),
                 amount: row.refund.amount,
                 status: row.refund.status.as_str().to_owned(),
+                account: row.account_mark.clone(),
             },
         })
     };
@@ -279,8 +284,12 @@ fn refusal(asked: &RefundAsked) -> Answer {
             Answer::Problem(ProblemCode::InvalidRequest, Some(detail))
         }
         RefundAsked::NeedsAccount => {
-            let detail = "a deposit goes back only to a bank account that its owner names: refund it in the payment \
-                          company's own console, from where it is learned";
+            let detail = "a deposit goes back only to a bank account that its owner names: the operator names it as \
+                          refundAccount, or refunds it in the payment company's own console, from where it is learned";
+            Answer::Problem(ProblemCode::InvalidRequest, Some(detail.to_owned()))
+        }
+        RefundAsked::TakesNoAccount => {
+            let detail = "this charge goes back to where it came from: it takes no refundAccount";
             Answer::Problem(ProblemCode::InvalidRequest, Some(detail.to_owned()))
         }
         RefundAsked::TooLate => {

@@ -379,6 +379,7 @@ async fn give_back(
         amount: (wanted < charge).then(|| wanted.less(attempt.attempt.canceled)),
         balance: Some(charge.less(attempt.attempt.canceled)),
         reason: keys::owed_reason(&key),
+        account: None,
         idempotency_key: key,
     };
     let (id, mut new_key) = (attempt.id, None);

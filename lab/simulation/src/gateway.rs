@@ -111,6 +111,8 @@ fn told(status: Option<u16>) -> Told {
         code: "simulated".to_owned(),
         alarm: false,
         given_back: None,
+        running: Vec::new(),
+        aborted: Vec::new(),
         deposit: None,
     }
 }

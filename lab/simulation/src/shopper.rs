@@ -126,6 +126,7 @@ impl Shopper {
     fn wish(&self, what: &str, asker: Asker, amount: Option<Won>) -> Cancel {
         let key = format!("wish-{what}-{}", self.order.as_str());
         Cancel {
+            account: None,
             order_id: self.order.clone(),
             asker,
             client_key: IdempotencyKey::parse(&key).expect("a plain key"),

@@ -20,7 +20,7 @@ use super::{
 };
 use client::{Client, Post};
 use outcome::LookedUp;
-use wire::{CancelBody, ConfirmBody};
+use wire::{AccountBody, CancelBody, ConfirmBody};
 
 /// For how long a key may be used again. Toss keeps one for 15 days "counted from the day of first use"; the last day is
 /// left out because it does not say when that day ends.
@@ -238,6 +238,11 @@ impl Gateway for Toss {
             cancel_reason: &reason,
             cancel_amount: call.amount.map(payment::money::Won::get),
             refundable_amount: call.balance.map(payment::money::Won::get),
+            refund_receive_account: call.account.as_ref().map(|account| AccountBody {
+                bank: account.bank(),
+                account_number: account.number(),
+                holder_name: account.holder(),
+            }),
         };
         let post = Post {
             idempotency_key: &call.idempotency_key,

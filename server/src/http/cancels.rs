@@ -15,6 +15,7 @@ use super::body::{Form, Json};
 use super::layers::Scope;
 use super::problem::Refusal;
 use crate::app::App;
+use crate::gateway::refund_account::RefundAccount;
 use crate::metrics;
 use crate::refund::{Answer, Cancel, cancel, start};
 use crate::store::{Asker, Owner};
@@ -56,6 +57,7 @@ async fn cancel_order(
         client_key,
         amount: request.amount,
         reason: request.reason.trim().to_owned(),
+        account: account_of(&request)?,
     };
     Ok(match cancel(app, wish).await {
         Answer::Done(told) => (StatusCode::OK, JsonBody(told)).into_response(),
@@ -116,6 +118,20 @@ pub(super) fn parse_key(text: &str) -> Option<IdempotencyKey> {
     (text.len() <= LONGEST_KEY).then_some(key)
 }
 
+/// The account that a request names. What is wrong with it is told without repeating any of it.
+fn account_of(request: &CancelRequest) -> Result<Option<RefundAccount>, Refusal> {
+    let Some(named) = &request.refund_account else {
+        return Ok(None);
+    };
+    let account = RefundAccount::of(&named.bank, &named.account_number, &named.holder);
+    account.map(Some).ok_or_else(|| {
+        Refusal::new(ProblemCode::InvalidRequest).with(
+            "a refundAccount has a bank (code of 2 or 3 digits), an accountNumber (at most 20 digits) and a holder (1 to \
+             60 characters on one line)",
+        )
+    })
+}
+
 fn check(request: &CancelRequest) -> Result<(), Refusal> {
     let invalid = |detail: &str| Refusal::new(ProblemCode::InvalidRequest).with(detail);
     let reason = &request.reason;
@@ -164,6 +180,7 @@ async fn cancel_by_form(
         client_key,
         amount: None,
         reason: SHOPPERS_REASON.to_owned(),
+        account: None,
     };
     Ok(match start(app, wish).await {
         Answer::Done(_) | Answer::UnderWay(_) => Redirect::to(&here).into_response(),
@@ -200,6 +217,7 @@ mod tests {
         let request = |reason: &str, amount| CancelRequest {
             reason: reason.to_owned(),
             amount: payment::money::Won::new(amount).ok(),
+            refund_account: None,
         };
         assert!(check(&request("변심", 1)).is_ok());
         for (reason, amount) in [("", 1), ("  ", 1), ("a\nb", 1), ("변심", 0)] {

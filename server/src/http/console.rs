@@ -367,6 +367,7 @@ async fn refund(
     let kept = (Action::Refund, format!("{what}: {reason}"));
     let number = who.keep(kept, &order, None).await?;
     let wish = Cancel {
+        account: None,
         order_id: order.clone(),
         asker: Asker::Operator,
         client_key,

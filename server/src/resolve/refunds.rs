@@ -127,6 +127,7 @@ fn call_of(refund: &RefundRow, attempt: &AttemptRecord, asked: &Asked) -> Option
         amount: (known.amount < known.lock).then_some(known.amount),
         balance: Some(known.lock),
         reason: refund.gateway_reason(),
+        account: refund.account.clone(),
         idempotency_key: refund.gateway_key()?,
     })
 }

@@ -8,6 +8,7 @@ use payment::time::Millis;
 use super::{AttemptId, Closed, OrderRecord, Owner};
 use crate::clock::EpochMs;
 use crate::gateway::reference_in;
+use crate::gateway::refund_account::RefundAccount;
 
 /// A stored refund's row number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,6 +47,8 @@ pub struct NewRefund {
     pub amount: Option<Won>,
     /// Why, for people; at most 160 characters.
     pub reason: String,
+    /// Where a deposit is to go back to.
+    pub account: Option<RefundAccount>,
     /// By which the gateway's list names it: 16 hexadecimal digits.
     pub reference: String,
     /// Now.
@@ -69,6 +72,10 @@ pub struct RefundRow {
     pub reference: String,
     /// The machine's part.
     pub refund: Refund,
+    /// Where it is to go, of a deposit; held only until it has an end.
+    pub account: Option<RefundAccount>,
+    /// What may be seen of that account, and stays.
+    pub account_mark: Option<String>,
     /// What the gateway last said of it.
     pub told: String,
     /// Since when its present key may be in use.
@@ -147,6 +154,8 @@ pub enum RefundAsked {
     OnlyWhole,
     /// It was paid by a deposit, which goes back only to an account that its owner names.
     NeedsAccount,
+    /// An account was named for a charge that goes back to where it came from.
+    TakesNoAccount,
     /// The shopper's time for it is over.
     TooLate,
     /// The order has nothing to give back.

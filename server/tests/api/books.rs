@@ -48,6 +48,22 @@ pub(crate) async fn told(url: &str) -> Vec<(String, String, String)> {
         .await
 }
 
+/// An account of a refund as it is stored: bank, number, holder, and what may be seen of it.
+pub(crate) type StoredAccount = (
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+);
+
+/// What is stored of the accounts that refunds go to.
+pub(crate) async fn refund_accounts(url: &str) -> Vec<StoredAccount> {
+    let mut books = Books::open(url).await;
+    books
+        .rows("SELECT account_bank, account_number, account_holder, account_mark FROM refunds ORDER BY id")
+        .await
+}
+
 /// How many side effects are not done.
 pub(crate) async fn waiting(url: &str) -> i64 {
     let mut books = Books::open(url).await;

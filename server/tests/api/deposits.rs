@@ -4,6 +4,7 @@ use fakepg::engine::Method;
 use serde_json::{Value, json};
 
 use crate::books;
+use crate::refunds::{OPERATOR, SOON, TOKEN, of_cancels};
 use crate::shop::{Order, Reply, Shop};
 use crate::webhooks::hook;
 
@@ -221,6 +222,82 @@ async fn a_deposit_is_not_given_back_without_an_account_and_the_refund_says_why(
     );
     assert_eq!(shop.pg.ledger().calls.cancel.received, 0);
     shop.end().await;
+}
+
+/// A refund by the operator, to this account.
+async fn refund_to(shop: &Shop, order: &Order, key: &str, account: Value) -> Reply {
+    let request = shop
+        .post(&format!("/api/orders/{}/cancel", order.id))
+        .bearer_auth(TOKEN)
+        .header("idempotency-key", key)
+        .json(&json!({"reason": "sent back", "amount": 3_000, "refundAccount": account}));
+    Reply::of(request.send().await.expect("an answer")).await
+}
+
+#[tokio::test]
+async fn the_operator_names_the_account_that_a_deposit_goes_back_to_and_it_is_forgotten_at_the_end()
+{
+    let mut shop = Shop::with(&[OPERATOR, SOON[0], SOON[1]]).await;
+    let (order, _) = issued(&shop).await;
+    shop.pg.deposit(&order.id, false).unwrap();
+    shop.until_status(&order, "paid").await;
+    let number = "1000-123456-789";
+    let account = json!({"bank": "20", "accountNumber": number, "holder": "홍길동"});
+    for bad in [
+        json!({"bank": "woori", "accountNumber": number, "holder": "홍길동"}),
+        json!({"bank": "20", "accountNumber": "1000a", "holder": "홍길동"}),
+        json!({"bank": "20", "accountNumber": number, "holder": ""}),
+    ] {
+        let refused = refund_to(&shop, &order, "k0", bad).await;
+        refused.refused(400, "invalid_request");
+        assert!(
+            !refused.body.to_string().contains("홍길동"),
+            "{:?}",
+            refused.body
+        );
+    }
+    // The first call is lost before anything is booked, and the process dies: it is made by the next one, to that account.
+    shop.set(of_cancels(json!({"loss": {"when": "before"}})))
+        .await;
+    let open = refund_to(&shop, &order, "k1", account.clone()).await;
+    assert_eq!(open.status, 202, "{:?}", open.body);
+    assert_eq!(open.body["refund"]["account"], "20 ****6789");
+    shop.kill();
+    shop.set(json!({})).await;
+    shop.restart().await;
+    let started = std::time::Instant::now();
+    let done = loop {
+        let reply = refund_to(&shop, &order, "k1", account.clone()).await;
+        if reply.status != 202 {
+            break reply;
+        }
+        assert!(
+            started.elapsed() < crate::node::PATIENCE,
+            "{:?}",
+            reply.body
+        );
+    };
+    assert_eq!(done.status, 200, "{:?}", done.body);
+    assert_eq!(shop.pg.ledger().orders[&order.id].canceled_won, 3_000);
+    let told = done.body.to_string();
+    assert!(
+        !told.contains("1000123456") && !told.contains("홍길동"),
+        "{told}"
+    );
+    // Nothing of it is left beside its mark, in no table.
+    let left = books::refund_accounts(&shop.database()).await;
+    assert_eq!(left, [(None, None, None, Some("20 ****6789".to_owned()))]);
+    let words = shop.evidence(&order.id).await;
+    assert!(
+        words.iter().all(|(_, told)| !told.contains("6789")),
+        "{words:?}"
+    );
+    // A card takes none.
+    let card = shop.order("mug", 1).await;
+    assert_eq!(shop.pay(&card).await.status, 200);
+    let refused = refund_to(&shop, &card, "k1", account).await;
+    refused.refused(400, "invalid_request");
+    shop.end_balanced().await;
 }
 
 #[tokio::test]

@@ -93,6 +93,7 @@ pub(crate) fn cancel(amount: Option<i64>, balance: Option<i64>) -> CancelCall {
         amount: amount.map(won),
         balance: balance.map(won),
         reason: "late success [r1]".to_owned(),
+        account: None,
         idempotency_key: IdempotencyKey::parse("cancel-1").unwrap(),
     }
 }

@@ -53,6 +53,7 @@ impl Opened {
             amount: amount.map(won),
             balance: balance.map(won),
             reason: reason.to_owned(),
+            account: None,
             idempotency_key: IdempotencyKey::parse("cancel-1").unwrap(),
         }
     }

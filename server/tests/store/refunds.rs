@@ -10,6 +10,7 @@ use payment::order::OrderStatus;
 use payment::reach::Lost;
 use payment::refund::{RefundStatus, RefusedFor};
 use payment::time::Millis;
+use server::gateway::refund_account::RefundAccount;
 use server::store::{
     Asker, AttemptRecord, Closed, Evidence, NewRefund, Owner, Recorded, RefundAsked, RefundRow,
     RefundWord,
@@ -33,6 +34,7 @@ on_both!(
     a_key_is_renewed_once_for_each_call,
     what_the_gateway_lists_as_under_way_holds_and_as_aborted_is_refused_with_an_alarm,
     a_refunds_call_is_one_lookers_until_it_is_given_back_or_its_time_is_over,
+    a_deposit_goes_back_to_an_account_that_is_held_only_until_the_end,
     a_shopper_cancels_its_own_order_whole_and_in_time,
     what_is_not_paid_has_nothing_to_give_back,
     the_census_counts_what_is_open,
@@ -49,6 +51,7 @@ fn wish(order: &AttemptRecord, key: &str, amount: Option<i64>) -> NewRefund {
         client_key: IdempotencyKey::parse(key).expect("a key"),
         amount: amount.map(won),
         reason: "sent back".to_owned(),
+        account: None,
         reference: format!("ref-{key}-{}", order.id.0),
         at: NOW,
     }
@@ -438,6 +441,57 @@ async fn what_the_gateway_lists_as_under_way_holds_and_as_aborted_is_refused_wit
     let recorded = word(&db, &attempt, 1_000, aborted).await;
     assert_eq!(recorded.alarm, None);
     assert_eq!(status(&db, &first).await, refused);
+}
+
+async fn a_deposit_goes_back_to_an_account_that_is_held_only_until_the_end(db: Db) {
+    let account = RefundAccount::of("20", "1000123456789", "김토스").expect("an account");
+    let other = RefundAccount::of("20", "2222123456789", "김토스").expect("an account");
+    let card = paid(&db, "ord_1").await;
+    let named = |attempt: &AttemptRecord, key, amount| NewRefund {
+        account: Some(account.clone()),
+        ..wish(attempt, key, amount)
+    };
+    let refused = ask(&db, named(&card, "k1", None)).await;
+    assert_eq!(refused, RefundAsked::TakesNoAccount);
+    let attempt = db.claimed("ord_2", "mug").await;
+    let issued = Event::Found(Finding::AwaitingDeposit, Source::Answer);
+    db.record(attempt.id, issued).await;
+    let attempt = db.record(attempt.id, charged(won(PRICE))).await.after;
+    let nowhere = ask(&db, wish(&attempt, "k1", None)).await;
+    assert_eq!(nowhere, RefundAsked::NeedsAccount);
+    let day = Millis::from_secs(86_400);
+    let by_shopper = NewRefund {
+        asker: Asker::Shopper(owner(&attempt.order_id), day),
+        ..named(&attempt, "k1", None)
+    };
+    assert_eq!(ask(&db, by_shopper).await, RefundAsked::NeedsAccount);
+    let first = reserved(&db, named(&attempt, "k1", Some(3_000))).await;
+    let second = reserved(&db, named(&attempt, "k2", Some(2_000))).await;
+    assert_eq!(first.account.as_ref(), Some(&account));
+    // The same wish again; and with another account, also one of the same mark.
+    let again = ask(&db, named(&attempt, "k1", Some(3_000))).await;
+    assert!(matches!(again, RefundAsked::Repeated(..)), "{again:?}");
+    let elsewhere = NewRefund {
+        account: Some(other),
+        ..wish(&attempt, "k1", Some(3_000))
+    };
+    assert_eq!(ask(&db, elsewhere).await, RefundAsked::KeyReused);
+    // A renewed key sends to the same account.
+    let renewed = db.store.renew_refund_key(first.call(), "429", NOW);
+    assert!(renewed.await.unwrap());
+    assert_eq!(now(&db, &first).await.account.as_ref(), Some(&account));
+    word(&db, &attempt, 3_000, listed(&[&first])).await;
+    let ended = now(&db, &first).await;
+    assert_eq!(ended.refund.status, RefundStatus::Done);
+    assert_eq!(ended.account, None);
+    assert_eq!(ended.account_mark.as_deref(), Some("20 ****6789"));
+    // The next one still has its own, and a refusal ends that as well.
+    assert_eq!(now(&db, &second).await.account, Some(account.clone()));
+    refuse(&db, &attempt, &second).await;
+    assert_eq!(now(&db, &second).await.account, None);
+    let again = ask(&db, named(&attempt, "k1", Some(3_000))).await;
+    assert!(matches!(again, RefundAsked::Repeated(..)), "{again:?}");
+    assert_eq!(now(&db, &first).await.account, None);
 }
 
 async fn a_shopper_cancels_its_own_order_whole_and_in_time(db: Db) {

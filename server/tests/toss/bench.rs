@@ -76,6 +76,7 @@ pub(crate) fn cancel_of(
         amount: amount.map(won),
         balance: balance.map(won),
         reason: "late success".to_owned(),
+        account: None,
         idempotency_key: IdempotencyKey::parse(&idempotency_key.replace(['(', ')'], "-")).unwrap(),
     }
 }

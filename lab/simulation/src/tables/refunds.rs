@@ -7,8 +7,9 @@ use payment::money::Won;
 use payment::refund::{Heard, Refund, RefundStatus, begin_next};
 use payment::time::Millis;
 use server::clock::EpochMs;
+use server::gateway::refund_account::RefundAccount;
 use server::store::rules::refunds::{
-    answers_present_call, changed, concerns_refunds, has_begun, heard, may_ask,
+    answers_present_call, changed, concerns_refunds, has_begun, heard, is_same_wish, may_ask,
     nothing_to_give_back, paying, renewed, reserve, was_aborted,
 };
 use server::store::{
@@ -114,7 +115,7 @@ impl Tables {
         };
         if let Some(before) = self.refunds.iter().find(same_wish) {
             let row = &before.row;
-            return if row.asked == new.amount && row.reason == new.reason {
+            return if is_same_wish(row, &new) {
                 RefundAsked::Repeated(Box::new(order), Box::new(row.clone()))
             } else {
                 RefundAsked::KeyReused
@@ -145,6 +146,8 @@ impl Tables {
                 lock: Won::ZERO,
                 keys: 1,
             },
+            account_mark: new.account.as_ref().map(RefundAccount::mark),
+            account: new.account,
             told: String::new(),
             key_at: new.at,
             created_at: new.at,

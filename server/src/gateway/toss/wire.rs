@@ -28,6 +28,24 @@ pub(super) struct CancelBody<'a> {
     /// An optimistic lock: with another balance at the gateway nothing is cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) refundable_amount: Option<i64>,
+    /// Only for a deposit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) refund_receive_account: Option<AccountBody<'a>>,
+}
+
+/// Where a deposit is to go back to. The field is `bank`, not `bankCode` as in what Toss answers.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AccountBody<'a> {
+    pub(super) bank: &'a str,
+    pub(super) account_number: &'a str,
+    pub(super) holder_name: &'a str,
+}
+
+impl std::fmt::Debug for AccountBody<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AccountBody(***)")
+    }
 }
 
 /// The Payment object, as far as it is relied upon. Everything may be missing: an answer that lacks what its status
@@ -226,6 +244,7 @@ mod tests {
             cancel_reason: "late",
             cancel_amount: None,
             refundable_amount: None,
+            refund_receive_account: None,
         };
         assert_eq!(
             serde_json::to_string(&body).unwrap(),

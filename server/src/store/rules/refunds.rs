@@ -6,6 +6,7 @@ use payment::order::OrderStatus;
 use payment::refund::{Heard, Refund, RefundStatus, free_balance};
 
 use crate::clock::EpochMs;
+use crate::gateway::refund_account::RefundAccount;
 use crate::store::{
     Asker, AttemptRecord, Closed, Evidence, NewRefund, OrderRecord, RefundAsked, RefundCall,
     RefundRow,
@@ -63,8 +64,12 @@ pub fn reserve(
             return Err(RefundAsked::TooLate);
         }
     }
-    if paying.attempt.deposit {
-        return Err(RefundAsked::NeedsAccount);
+    // Only whoever runs the shop names an account: a shopper's cookie must not be enough to send the money elsewhere.
+    let named = new.account.is_some() && new.asker == Asker::Operator;
+    match (paying.attempt.deposit, named) {
+        (true, false) => return Err(RefundAsked::NeedsAccount),
+        (false, true) => return Err(RefundAsked::TakesNoAccount),
+        (true, true) | (false, false) => {}
     }
     let amount = new.amount.unwrap_or(free);
     if amount == Won::ZERO || amount > free {
@@ -74,6 +79,18 @@ pub fn reserve(
         return Err(RefundAsked::OnlyWhole);
     }
     Ok(amount)
+}
+
+/// Whether a wish is the one that came under the same key before.
+#[must_use]
+pub fn is_same_wish(before: &RefundRow, new: &NewRefund) -> bool {
+    let mark = new.account.as_ref().map(RefundAccount::mark);
+    // The account itself is gone when the refund has an end.
+    let same_account = before.account.is_none() || before.account == new.account;
+    before.asked == new.amount
+        && before.reason == new.reason
+        && before.account_mark == mark
+        && same_account
 }
 
 /// Whether refunds may have to follow an event: the attempt had a charge that people may ask for.
@@ -171,6 +188,7 @@ fn after(row: &RefundRow, refund: Refund, told: &str, at: EpochMs) -> RefundRow 
             row.told.clone()
         },
         ended_at: is_end.then_some(at),
+        account: row.account.clone().filter(|_| !is_end),
         key_at: if refund.keys == row.refund.keys {
             row.key_at
         } else {

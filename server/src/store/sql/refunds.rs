@@ -11,8 +11,9 @@ use super::record::{add_evidence, save_attempt, save_order};
 use super::rows::{order_id, won};
 use super::{commit, rows};
 use crate::clock::EpochMs;
+use crate::gateway::refund_account::RefundAccount;
 use crate::store::rules::refunds::{
-    answers_present_call, changed, concerns_refunds, has_begun, heard, may_ask,
+    answers_present_call, changed, concerns_refunds, has_begun, heard, is_same_wish, may_ask,
     nothing_to_give_back, paying, renewed, reserve, was_aborted,
 };
 use crate::store::{
@@ -27,7 +28,7 @@ macro_rules! select_refunds {
             "-- ",
             $name,
             "\nSELECT id, order_id, attempt_id, asked_won, amount_won, reason, reference, keys, lock_won, state, told, \
-             coalesce(key_at, created_at) AS key_at, created_at, ended_at FROM refunds ",
+             account_bank, account_number, account_holder, account_mark, coalesce(key_at, created_at) AS key_at, created_at, ended_at FROM refunds ",
             $tail
         )
     };
@@ -56,11 +57,24 @@ fn refund_row<R: Columns>(row: &R) -> Result<RefundRow, StoreError> {
             lock: won(row.integer("lock_won")?)?,
             keys: u32::try_from(row.integer("keys")?).map_err(|_| corrupt("refund keys"))?,
         },
+        account: account(row)?,
+        account_mark: row.text_or_null("account_mark")?.map(str::to_owned),
         told: row.text("told")?.to_owned(),
         key_at: EpochMs(row.integer("key_at")?),
         created_at: EpochMs(row.integer("created_at")?),
         ended_at: row.integer_or_null("ended_at")?.map(EpochMs),
     })
+}
+
+fn account<R: Columns>(row: &R) -> Result<Option<RefundAccount>, StoreError> {
+    let bank = row.text_or_null("account_bank")?;
+    let number = row.text_or_null("account_number")?;
+    let holder = row.text_or_null("account_holder")?;
+    let (Some(bank), Some(number), Some(holder)) = (bank, number, holder) else {
+        return Ok(None);
+    };
+    let account = RefundAccount::of(bank, number, holder);
+    account.map(Some).ok_or_else(|| corrupt("refund account"))
 }
 
 async fn select<C: Sql>(
@@ -162,8 +176,7 @@ pub(super) async fn ask<D: Engine>(
     let sql = select_refunds!("refund_by_key", "WHERE order_id = $1 AND client_key = $2");
     let values = values![new.order_id.as_str(), new.client_key.as_str()];
     if let Some(before) = select(db, sql, values).await?.pop() {
-        let same = before.asked == new.amount && before.reason == new.reason;
-        return Ok(if same {
+        return Ok(if is_same_wish(&before, new) {
             RefundAsked::Repeated(Box::new(order), Box::new(before))
         } else {
             RefundAsked::KeyReused
@@ -209,9 +222,12 @@ async fn insert<C: Sql>(
     amount: Won,
 ) -> Result<RefundRow, StoreError> {
     let sql = "-- insert_refund\nINSERT INTO refunds (order_id, attempt_id, client_key, asked_won, amount_won, reason, \
-               asker, reference, state, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'waiting', $9) \
+               asker, reference, state, created_at, account_bank, account_number, account_holder, account_mark) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'waiting', $9, $10, $11, $12, $13) \
                RETURNING id, order_id, attempt_id, asked_won, amount_won, reason, reference, keys, lock_won, state, \
-               told, created_at AS key_at, created_at, ended_at";
+               told, account_bank, account_number, account_holder, account_mark, created_at AS key_at, created_at, ended_at";
+    let account = new.account.as_ref();
+    let mark = account.map(RefundAccount::mark);
     let values = values![
         new.order_id.as_str(),
         paying.id.0,
@@ -222,6 +238,10 @@ async fn insert<C: Sql>(
         new.asker.as_str(),
         new.reference.as_str(),
         new.at,
+        account.map(RefundAccount::bank),
+        account.map(RefundAccount::number),
+        account.map(RefundAccount::holder),
+        mark.as_deref(),
     ];
     let row = db.row("storing a refund", sql, values).await?;
     refund_row(&row.ok_or_else(|| corrupt("new refund"))?)
@@ -295,7 +315,9 @@ async fn save_changed<C: Sql>(
 
 async fn save<C: Sql>(db: &mut C, row: &RefundRow) -> Result<(), StoreError> {
     let sql = "-- save_refund\nUPDATE refunds SET state = $2, amount_won = $3, lock_won = $4, keys = $5, told = $6, \
-               ended_at = $7, key_at = $8 WHERE id = $1";
+               ended_at = $7, key_at = $8, \
+               account_bank = $9, account_number = $10, account_holder = $11 WHERE id = $1";
+    let account = row.account.as_ref();
     let values = values![
         row.id.0,
         row.refund.status.as_str(),
@@ -305,6 +327,9 @@ async fn save<C: Sql>(db: &mut C, row: &RefundRow) -> Result<(), StoreError> {
         row.told.as_str(),
         row.ended_at,
         row.key_at,
+        account.map(RefundAccount::bank),
+        account.map(RefundAccount::number),
+        account.map(RefundAccount::holder),
     ];
     db.execute("storing a refund", sql, values).await?;
     Ok(())

@@ -48,6 +48,7 @@ fn cancel(amount: Option<i64>, balance: Option<i64>) -> CancelCall {
         amount: amount.map(|won| Won::new(won).unwrap()),
         balance: balance.map(|won| Won::new(won).unwrap()),
         reason: "late".to_owned(),
+        account: None,
         idempotency_key: IdempotencyKey::parse("idem-2").unwrap(),
     }
 }
