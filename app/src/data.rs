@@ -152,7 +152,7 @@ pub struct RefundLine {
 /// The cancel that a page offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CancelOffer {
-    /// How much would go back.
+    /// How much would go back; nothing of an account that waits for its deposit: that is only closed.
     pub amount: Won,
     /// A key of this rendering: its button pressed twice is one wish.
     pub key: String,
@@ -223,6 +223,12 @@ pub enum MomentKind {
     CancelRequested,
     /// The gateway gave money back.
     Refunded,
+    /// The order of a virtual account was to be cancelled before its deposit.
+    CloseRequested,
+    /// A virtual account was closed before anybody paid into it.
+    AccountClosed,
+    /// The gateway refused to close a virtual account.
+    AccountNotClosed,
     /// The payment window, or the order's time, is over.
     Expired,
     /// Something else of no concern to the shopper.

@@ -176,6 +176,8 @@ pub const fn stage_name(stage: Stage) -> &'static str {
         Stage::Refunded => "refunded",
         Stage::ReturningMoney => "returning_money",
         Stage::AwaitingDeposit => "awaiting_deposit",
+        Stage::ClosingAccount => "closing_account",
+        Stage::ClosedUnpaid => "closed_unpaid",
         Stage::NotCharged(_) => "not_charged",
         Stage::StillUnknown => "still_unknown",
         Stage::Expired => "expired",
@@ -186,12 +188,17 @@ pub const fn stage_name(stage: Stage) -> &'static str {
 #[must_use]
 pub const fn waits(stage: Stage) -> bool {
     match stage {
-        Stage::Confirming | Stage::Checking | Stage::Looking | Stage::ReturningMoney => true,
+        Stage::Confirming
+        | Stage::Checking
+        | Stage::Looking
+        | Stage::ReturningMoney
+        | Stage::ClosingAccount => true,
         Stage::Offer
         | Stage::Paid
         | Stage::PartiallyRefunded
         | Stage::Refunded
         | Stage::AwaitingDeposit
+        | Stage::ClosedUnpaid
         | Stage::NotCharged(_)
         | Stage::StillUnknown
         | Stage::Expired => false,

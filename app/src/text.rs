@@ -123,6 +123,8 @@ pub enum Word {
     CancelTitle,
     /// Its button.
     CancelButton,
+    /// Over the button that cancels an order nobody has paid yet.
+    CloseLead,
 }
 
 /// A message of the development panel.

@@ -34,6 +34,7 @@ fn state(
         payable,
         poll_after_ms: 2_000,
         deposit: None,
+        closed_unpaid: false,
     }
 }
 
@@ -113,6 +114,9 @@ fn every_view() -> Vec<View> {
         View::plain(Stage::Refunded),
         View::plain(Stage::ReturningMoney),
         View::plain(Stage::AwaitingDeposit),
+        View::plain(Stage::ClosingAccount),
+        waiting(Stage::ClosingAccount),
+        View::plain(Stage::ClosedUnpaid),
         View::plain(Stage::NotCharged(None)),
         View::plain(Stage::StillUnknown),
         View::plain(Stage::Expired),

@@ -178,7 +178,11 @@ pub(crate) async fn shop(
         seen.shows(page.view().stage, intended.elapsed(), &mut doubtful);
         let over = !matches!(
             seen.stage,
-            Stage::Confirming | Stage::Checking | Stage::Looking | Stage::ReturningMoney
+            Stage::Confirming
+                | Stage::Checking
+                | Stage::Looking
+                | Stage::ReturningMoney
+                | Stage::ClosingAccount
         );
         if over && driver.poll.is_none() {
             seen.took = intended.elapsed();

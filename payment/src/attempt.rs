@@ -167,6 +167,8 @@ pub enum Event {
     OperatorSaid(OperatorWord),
     /// Somebody wants this much back.
     CancelAsked(Won),
+    /// The order of a virtual account is to be cancelled before anybody has paid into it.
+    CloseAsked,
     /// The gateway refused to give money back.
     CancelRefused,
     /// The cancel that people asked for has come to its end: the gateway did it, or it is proven that it never will.
@@ -257,6 +259,8 @@ pub enum CameFrom {
     Approved,
     /// Part was given back before.
     PartiallyCanceled,
+    /// A virtual account that waits: nothing is given back, it is only closed.
+    AwaitingDeposit,
     /// A wrong charge.
     Mischarged,
     /// A late success after a failure.
@@ -272,6 +276,7 @@ impl CameFrom {
         match self {
             Self::Approved => AttemptStatus::Approved,
             Self::PartiallyCanceled => AttemptStatus::PartiallyCanceled,
+            Self::AwaitingDeposit => AttemptStatus::AwaitingDeposit,
             Self::Mischarged => AttemptStatus::Mischarged,
             Self::Failed => AttemptStatus::Failed,
             Self::Expired => AttemptStatus::Expired,
@@ -284,13 +289,13 @@ impl CameFrom {
         match status {
             AttemptStatus::Approved => Some(Self::Approved),
             AttemptStatus::PartiallyCanceled => Some(Self::PartiallyCanceled),
+            AttemptStatus::AwaitingDeposit => Some(Self::AwaitingDeposit),
             AttemptStatus::Mischarged => Some(Self::Mischarged),
             AttemptStatus::Failed => Some(Self::Failed),
             AttemptStatus::Expired => Some(Self::Expired),
             AttemptStatus::Ready
             | AttemptStatus::Approving
             | AttemptStatus::Unknown
-            | AttemptStatus::AwaitingDeposit
             | AttemptStatus::CancelRequested
             | AttemptStatus::Canceled => None,
         }
@@ -357,7 +362,7 @@ impl Attempt {
             AttemptStatus::Approved | AttemptStatus::PartiallyCanceled => Holding::Sold,
             AttemptStatus::CancelRequested => match self.cancel {
                 Some((_, CameFrom::Approved | CameFrom::PartiallyCanceled)) => Holding::Sold,
-                Some((_, CameFrom::Mischarged)) => Holding::Reserved,
+                Some((_, CameFrom::AwaitingDeposit | CameFrom::Mischarged)) => Holding::Reserved,
                 Some((_, CameFrom::Failed | CameFrom::Expired)) | None => Holding::Nothing,
             },
         }
@@ -391,6 +396,21 @@ impl Attempt {
             Some((_, CameFrom::Approved | CameFrom::PartiallyCanceled))
         );
         from_paid && matches!(self.status, AttemptStatus::CancelRequested)
+    }
+
+    /// Whether its virtual account is being closed before its deposit, because its order is to be cancelled.
+    #[must_use]
+    pub const fn closes_account(&self) -> bool {
+        let waited = matches!(self.cancel, Some((_, CameFrom::AwaitingDeposit)));
+        waited && matches!(self.status, AttemptStatus::CancelRequested)
+    }
+
+    /// Whether its virtual account was closed before its deposit, or is being closed: no money is known to have come, so none
+    /// goes back.
+    #[must_use]
+    pub const fn ends_unpaid(&self) -> bool {
+        let closed = matches!(self.status, AttemptStatus::Canceled) && self.charged.is_none();
+        closed || self.closes_account()
     }
 
     /// Whether the gateway holds money of it that is to go back without anybody asking.

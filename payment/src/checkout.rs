@@ -193,9 +193,8 @@ impl Checkout {
                 asking: Asking::Refusal | Asking::Return,
                 ..
             } => View::plain(Stage::Looking),
-            // That money is on its way back is known, however long it takes.
-            Phase::StillUnknown if self.is_returning() => View::plain(Stage::ReturningMoney),
-            Phase::StillUnknown => View::plain(Stage::StillUnknown),
+            // What is under way is known, however long it takes.
+            Phase::StillUnknown => View::plain(self.under_way().unwrap_or(Stage::StillUnknown)),
         }
     }
 
@@ -231,22 +230,19 @@ impl Checkout {
             .map_or(View::plain(Stage::Looking), View::of_known)
     }
 
-    fn is_returning(&self) -> bool {
-        self.order
-            .as_ref()
-            .is_some_and(|order| Standing::of(order) == Standing::ReturningMoney)
+    /// What the gateway is doing, where that is no longer a question whether it was paid.
+    fn under_way(&self) -> Option<Stage> {
+        match Standing::of(self.order.as_ref()?) {
+            Standing::ReturningMoney => Some(Stage::ReturningMoney),
+            Standing::ClosingAccount => Some(Stage::ClosingAccount),
+            _ => None,
+        }
     }
 
     fn waiting(&self, stage: Stage, wait: Wait) -> View {
-        // Money on its way back is no longer a question whether it was paid.
-        let returning = self
-            .order
-            .as_ref()
-            .is_some_and(|order| Standing::of(order) == Standing::ReturningMoney);
-        let stage = if returning && stage == Stage::Checking {
-            Stage::ReturningMoney
-        } else {
-            stage
+        let stage = match stage {
+            Stage::Checking => self.under_way().unwrap_or(stage),
+            _ => stage,
         };
         let progress = Progress {
             begun: wait.begun,
@@ -521,7 +517,7 @@ impl Checkout {
 fn in_doubt(order: &OrderState) -> bool {
     matches!(
         Standing::of(order),
-        Standing::InDoubt | Standing::ReturningMoney
+        Standing::InDoubt | Standing::ReturningMoney | Standing::ClosingAccount
     )
 }
 

@@ -21,6 +21,7 @@
 //!     payable: true,
 //!     poll_after_ms: 2_000,
 //!     deposit: None,
+//!     closed_unpaid: false,
 //! };
 //! let mut page = Checkout::new(PageTimes::DEFAULT, Some(order), None);
 //! let commands = page.handle(Event::ConfirmStarted { already: Millis::ZERO }, Millis::new(0));

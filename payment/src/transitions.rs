@@ -64,6 +64,27 @@ pub fn example(status: AttemptStatus) -> Attempt {
     }
 }
 
+/// An attempt whose virtual account is being closed before its deposit.
+#[must_use]
+pub fn closing() -> Attempt {
+    let waits = example(AttemptStatus::AwaitingDeposit);
+    waits.apply(Event::CloseAsked, LateSuccess::Cancel).next
+}
+
+/// What the document shows, by its headings: an attempt in each state, and what else differs within a state.
+fn shown() -> Vec<(String, Attempt)> {
+    let mut shown = Vec::new();
+    for status in AttemptStatus::ALL {
+        let open = if status.is_open() { " (open)" } else { "" };
+        shown.push((format!("{}{open}", status.as_str()), example(status)));
+        if status == AttemptStatus::CancelRequested {
+            let heading = format!("{}, of an account that waits{open}", status.as_str());
+            shown.push((heading, closing()));
+        }
+    }
+    shown
+}
+
 /// Every kind of event with its words in the table.
 #[must_use]
 pub fn events() -> Vec<(&'static str, Event)> {
@@ -92,6 +113,7 @@ pub fn events() -> Vec<(&'static str, Event)> {
         Event::OperatorSaid(OperatorWord::NotCharged),
     ));
     events.push(("cancel asked", Event::CancelAsked(won(10_000))));
+    events.push(("account's order to be cancelled", Event::CloseAsked));
     events.push(("cancel refused", Event::CancelRefused));
     events.push(("cancel ended", Event::CancelEnded));
     events
@@ -174,12 +196,10 @@ pub fn markdown() -> String {
          ## Diagram\n\n```mermaid\nstateDiagram-v2\n    [*] --> ready\n",
     );
     let mut ways: Vec<(AttemptStatus, AttemptStatus, Vec<&'static str>)> = Vec::new();
-    for status in AttemptStatus::ALL {
+    for (_, attempt) in shown() {
+        let status = attempt.status;
         for (name, event) in events() {
-            let next = example(status)
-                .apply(event, LateSuccess::Cancel)
-                .next
-                .status;
+            let next = attempt.apply(event, LateSuccess::Cancel).next.status;
             if next == status {
                 continue;
             }
@@ -187,6 +207,7 @@ pub fn markdown() -> String {
                 .iter_mut()
                 .find(|(from, to, _)| (*from, *to) == (status, next))
             {
+                Some((_, _, names)) if names.contains(&name) => {}
                 Some((_, _, names)) => names.push(name),
                 None => ways.push((status, next, vec![name])),
             }
@@ -202,16 +223,14 @@ pub fn markdown() -> String {
         );
     }
     text.push_str("```\n\n## Table\n");
-    for status in AttemptStatus::ALL {
-        let open = if status.is_open() { " (open)" } else { "" };
+    for (heading, attempt) in shown() {
         let _ = write!(
             text,
-            "\n### {}{open}\n\n| event | next | alarm | why |\n| --- | --- | --- | --- |\n",
-            status.as_str()
+            "\n### {heading}\n\n| event | next | alarm | why |\n| --- | --- | --- | --- |\n"
         );
         for (name, event) in events() {
-            let step = example(status).apply(event, LateSuccess::Cancel);
-            let next = if step.next.status == status {
+            let step = attempt.apply(event, LateSuccess::Cancel);
+            let next = if step.next.status == attempt.status {
                 "stays"
             } else {
                 step.next.status.as_str()

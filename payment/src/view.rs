@@ -24,6 +24,10 @@ pub enum Standing {
     Refunded,
     /// A virtual account waits for the shopper's deposit.
     AwaitingDeposit,
+    /// Such an account is being closed, because its order is to be cancelled.
+    ClosingAccount,
+    /// Its account was closed before anybody paid into it: the order is over, no money came and none went back.
+    ClosedUnpaid,
     /// Over without a payment.
     Expired,
     /// Proven not charged; the reason is that of the last try, if there was one.
@@ -43,6 +47,7 @@ impl Standing {
             }
             OrderStatus::Paid => Self::Paid,
             OrderStatus::PartiallyCanceled => Self::PartiallyRefunded,
+            OrderStatus::Canceled if order.closed_unpaid => Self::ClosedUnpaid,
             OrderStatus::Canceled => Self::Refunded,
             OrderStatus::Expired => Self::Expired,
             OrderStatus::Pending => Self::of_pending(order, latest),
@@ -56,6 +61,7 @@ impl Standing {
         }
         match latest {
             Some(AttemptStatus::AwaitingDeposit) => Self::AwaitingDeposit,
+            Some(AttemptStatus::CancelRequested) if order.closed_unpaid => Self::ClosingAccount,
             Some(AttemptStatus::Mischarged | AttemptStatus::CancelRequested) => {
                 Self::ReturningMoney
             }
@@ -95,6 +101,10 @@ pub enum Stage {
     ReturningMoney,
     /// A virtual account waits for the deposit.
     AwaitingDeposit,
+    /// A virtual account is being closed.
+    ClosingAccount,
+    /// A virtual account was closed before a deposit: nothing was paid, nothing went back.
+    ClosedUnpaid,
     /// Proven not charged.
     NotCharged(Option<Reason>),
     /// The wait is over and nobody knows yet: the order history will tell.
@@ -171,6 +181,8 @@ impl View {
             Standing::PartiallyRefunded => Self::plain(Stage::PartiallyRefunded),
             Standing::Refunded => Self::plain(Stage::Refunded),
             Standing::AwaitingDeposit => Self::plain(Stage::AwaitingDeposit),
+            Standing::ClosingAccount => Self::plain(Stage::ClosingAccount),
+            Standing::ClosedUnpaid => Self::plain(Stage::ClosedUnpaid),
             Standing::Expired => Self::plain(Stage::Expired),
             Standing::NotCharged(proof, reason) => Self::of_not_charged(order, proof, reason),
         }

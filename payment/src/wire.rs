@@ -136,6 +136,10 @@ pub struct OrderState {
     /// The virtual account, while its deposit is awaited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deposit: Option<DepositView>,
+    /// Whether its virtual account was closed, or is being closed, before anybody paid into it: then no money came, and none
+    /// goes back. Absent where it is false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed_unpaid: bool,
 }
 
 /// The body of `POST /api/orders/{order}/cancel`.
@@ -197,8 +201,9 @@ pub struct CancelAnswer {
     pub order: OrderState,
     /// What the gateway has given back of it in all.
     pub refunded: Won,
-    /// The refund.
-    pub refund: RefundView,
+    /// The refund; absent where an account was closed that nobody had paid into.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refund: Option<RefundView>,
 }
 
 macro_rules! problem_codes {
@@ -364,6 +369,7 @@ mod tests {
             payable: false,
             poll_after_ms: 2_000,
             deposit: None,
+            closed_unpaid: false,
         };
         let json = serde_json::to_string(&state).unwrap();
         assert_eq!(

@@ -188,6 +188,8 @@ proptest! {
                 AttemptStatus::Failed | AttemptStatus::Expired | AttemptStatus::Canceled =>
                     prop_assert_eq!(attempt.holding(), Holding::Nothing),
                 AttemptStatus::Approved => prop_assert_eq!(attempt.holding(), Holding::Sold),
+                AttemptStatus::CancelRequested if attempt.closes_account() =>
+                    prop_assert_eq!(attempt.holding(), Holding::Reserved),
                 _ => {}
             }
         }
@@ -284,6 +286,7 @@ fn order_state() -> impl Strategy<Value = OrderState> {
             payable,
             poll_after_ms,
             deposit: None,
+            closed_unpaid: false,
         }
     })
 }
@@ -301,6 +304,7 @@ fn doubtful() -> OrderState {
         payable: false,
         poll_after_ms: 2_000,
         deposit: None,
+        closed_unpaid: false,
     }
 }
 

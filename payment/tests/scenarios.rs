@@ -24,6 +24,7 @@ fn order(words: &str) -> OrderState {
         payable: false,
         poll_after_ms: 2_000,
         deposit: None,
+        closed_unpaid: false,
     };
     let mut attempt = AttemptView {
         number: 1,

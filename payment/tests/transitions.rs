@@ -1,8 +1,8 @@
 //! Every state meets every event, and the document says what the code does.
 
-use payment::attempt::{AttemptStatus, LateSuccess};
+use payment::attempt::{AttemptStatus, Event, LateSuccess};
 use payment::reach::Reach;
-use payment::transitions::{events, example, markdown};
+use payment::transitions::{closing, events, example, markdown};
 
 #[test]
 fn the_document_is_the_code() {
@@ -35,7 +35,13 @@ fn every_way_is_one_the_contract_allows() {
         AwaitingDeposit => {
             matches!(
                 to,
-                Approved | Failed | Canceled | Expired | PartiallyCanceled | Mischarged
+                Approved
+                    | Failed
+                    | Canceled
+                    | Expired
+                    | PartiallyCanceled
+                    | Mischarged
+                    | CancelRequested
             )
         }
         Approved | PartiallyCanceled => {
@@ -76,5 +82,56 @@ fn failed_needs_a_proof_that_nothing_was_sent_or_a_word_that_ends_the_doubt() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn an_account_that_is_being_closed_is_closed_or_paid_or_waits_again() {
+    use AttemptStatus::*;
+    assert!(closing().closes_account() && closing().ends_unpaid());
+    for (name, event) in events() {
+        let step = closing().apply(event, LateSuccess::Cancel);
+        let next = step.next;
+        let allowed = matches!(
+            next.status,
+            CancelRequested
+                | Canceled
+                | AwaitingDeposit
+                | Approved
+                | PartiallyCanceled
+                | Mischarged
+        );
+        assert!(allowed, "--{name}--> {:?}", next.status);
+        assert_eq!(
+            next.cancel.is_some(),
+            next.status == CancelRequested,
+            "{name}"
+        );
+        // What was paid is known, and counts: it is neither lost nor called closed.
+        assert_eq!(
+            next.ends_unpaid(),
+            next.charged.is_none() && next.status != AwaitingDeposit,
+            "{name}"
+        );
+        assert_eq!(
+            next.counts_as_paid(),
+            matches!(next.status, Approved | PartiallyCanceled),
+            "{name}"
+        );
+        assert_eq!(step.alarm.is_some(), next.status == Mischarged, "{name}");
+    }
+    // A wish for money back moves no account that waits, and a wish to close one moves nothing else.
+    let waits = example(AwaitingDeposit);
+    let asked = Event::CancelAsked(waits.expected.amount);
+    assert_eq!(waits.apply(asked, LateSuccess::Cancel).next, waits);
+    for status in AttemptStatus::ALL
+        .into_iter()
+        .filter(|status| *status != AwaitingDeposit)
+    {
+        let other = example(status);
+        assert_eq!(
+            other.apply(Event::CloseAsked, LateSuccess::Cancel).next,
+            other
+        );
     }
 }

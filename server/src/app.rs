@@ -292,6 +292,7 @@ pub fn order_state(order: &OrderRecord, poll_after_ms: u64) -> OrderState {
             .is_some(),
         poll_after_ms,
         deposit: telling.and_then(deposit_of),
+        closed_unpaid: telling.is_some_and(|record| record.attempt.ends_unpaid()),
     }
 }
 

@@ -208,6 +208,7 @@ mod tests {
                 payable: true,
                 poll_after_ms: 2_000,
                 deposit: None,
+                closed_unpaid: false,
             },
         })
     }

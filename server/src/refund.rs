@@ -20,9 +20,11 @@ use crate::metrics;
 use crate::random;
 use crate::resolve;
 use crate::store::{
-    Asker, AttemptId, AttemptRecord, NewRefund, OrderRecord, RefundAsked, RefundId, RefundRow,
-    StoreError,
+    Asker, AttemptId, AttemptRecord, Closed, NewRefund, OrderRecord, RefundAsked, RefundId,
+    RefundRow, StoreError,
 };
+
+mod account;
 
 /// The first pause between two looks at a refund that somebody waits for; it doubles up to the longest.
 const FIRST_PAUSE: Millis = Millis::new(100);
@@ -62,14 +64,22 @@ impl Answer {
     }
 }
 
+/// A wish that is stored.
+enum Wished {
+    /// A refund, by its row.
+    Refund(RefundId),
+    /// An account of an order that is to be closed.
+    Closing(OrderId, AttemptId),
+}
+
 /// What a wish tells as soon as it is stored.
 enum Started {
     /// There is nothing to wait for.
     Ended(Answer),
     /// It is stored and worked on.
     Open {
-        /// Its row.
-        id: RefundId,
+        /// What it is.
+        what: Wished,
         /// What to answer until its end.
         answer: Answer,
         /// How long a page holds the response.
@@ -86,11 +96,11 @@ pub async fn cancel(app: &Arc<App>, cancel: Cancel) -> Answer {
     match begin(app, cancel).await {
         Started::Ended(answer) => answer,
         Started::Open {
-            id,
+            what,
             answer,
             wait,
             over,
-        } => wait_for_end(app, id, answer, (wait, over)).await,
+        } => wait_for_end(app, &what, answer, (wait, over)).await,
     }
 }
 
@@ -112,6 +122,12 @@ async fn begin(app: &Arc<App>, cancel: Cancel) -> Started {
 
 async fn run(app: Arc<App>, cancel: Cancel, tell: oneshot::Sender<Started>) {
     let by = cancel.asker.as_str();
+    let wish = account::Wish {
+        order: cancel.order_id.clone(),
+        by,
+        amount: cancel.amount,
+        names_account: cancel.account.is_some(),
+    };
     let new = NewRefund {
         order_id: cancel.order_id,
         asker: cancel.asker,
@@ -129,6 +145,10 @@ async fn run(app: Arc<App>, cancel: Cancel, tell: oneshot::Sender<Started>) {
             (order, row)
         }
         Ok(RefundAsked::Repeated(order, row)) => (order, row),
+        Ok(RefundAsked::Closed(closed @ (Closed::InProgress | Closed::Canceled))) => {
+            account::close(&app, wish, closed, tell).await;
+            return;
+        }
         Ok(other) => {
             let _ = tell.send(Started::Ended(refusal(&other)));
             return;
@@ -146,7 +166,7 @@ async fn run(app: Arc<App>, cancel: Cancel, tell: oneshot::Sender<Started>) {
     }
     let (finish, finished) = oneshot::channel();
     let _ = tell.send(Started::Open {
-        id: row.id,
+        what: Wished::Refund(row.id),
         answer,
         wait: app.page_times(&order).response_wait,
         over: finished,
@@ -163,7 +183,8 @@ async fn run(app: Arc<App>, cancel: Cancel, tell: oneshot::Sender<Started>) {
     app.recovery.notify_one();
 }
 
-/// Takes the looks of an attempt that are due, as long as one of its refunds is under way: one ends, the next begins.
+/// Takes the looks of an attempt that are due, as long as one of its refunds is under way (one ends, the next begins), or its
+/// account is being closed.
 async fn work_on(app: &Arc<App>, id: AttemptId) -> Result<(), StoreError> {
     while !app.stopping.is_cancelled() {
         let Some(attempt) = app.store.attempt(id).await? else {
@@ -176,7 +197,8 @@ async fn work_on(app: &Arc<App>, id: AttemptId) -> Result<(), StoreError> {
             break;
         };
         let lease = now.plus(resolve::look_limit(&line));
-        let takes = attempt.attempt.cancels_on_request()
+        let wanted = attempt.attempt.cancels_on_request() || attempt.attempt.closes_account();
+        let takes = wanted
             && app
                 .store
                 .move_look(id, due, Some(lease), attempt.asks)
@@ -196,7 +218,7 @@ async fn work_on(app: &Arc<App>, id: AttemptId) -> Result<(), StoreError> {
 
 async fn wait_for_end(
     app: &App,
-    id: RefundId,
+    what: &Wished,
     answer: Answer,
     (wait, mut over): (Millis, oneshot::Receiver<()>),
 ) -> Answer {
@@ -204,12 +226,12 @@ async fn wait_for_end(
     let mut pause = FIRST_PAUSE;
     let mut working = true;
     loop {
-        match ended(app, id).await {
+        match ended(app, what).await {
             Ok(Some(ended)) => return ended,
             Ok(None) => {}
             Err(error) => tracing::debug!(
                 error = &error as &dyn std::error::Error,
-                "a refund that is waited for could not be read"
+                "a cancel that is waited for could not be read"
             ),
         }
         let left = until.less(app.clock.now());
@@ -227,8 +249,16 @@ async fn wait_for_end(
     }
 }
 
-/// The answer of a refund that has come to its end.
-async fn ended(app: &App, id: RefundId) -> Result<Option<Answer>, StoreError> {
+/// The answer of a wish that has come to its end.
+async fn ended(app: &App, what: &Wished) -> Result<Option<Answer>, StoreError> {
+    let id = match what {
+        Wished::Refund(id) => *id,
+        Wished::Closing(order, id) => {
+            let order = app.store.order(order).await?;
+            let answer = order.map(|order| account::answer_of(app, &order, *id));
+            return Ok(answer.filter(|answer| !matches!(answer, Answer::UnderWay(_))));
+        }
+    };
     let Some(row) = app.store.refund(id).await? else {
         return Ok(None);
     };
@@ -250,12 +280,12 @@ fn answer_of(app: &App, order: &OrderRecord, row: &RefundRow) -> Answer {
         Box::new(CancelAnswer {
             order: app.order_state(order),
             refunded,
-            refund: RefundView {
+            refund: Some(RefundView {
                 reference: row.reference.clone(),
                 amount: row.refund.amount,
                 status: row.refund.status.as_str().to_owned(),
                 account: row.account_mark.clone(),
-            },
+            }),
         })
     };
     match row.refund.status {
@@ -313,9 +343,13 @@ fn store_fault(error: &StoreError) -> Answer {
     }
 }
 
-/// What the order's shopper may cancel now; `None` is nothing.
+/// What the order's shopper may cancel now: how much would go back, which is nothing where an account waits for its deposit
+/// and is only closed. `None` is no cancel.
 #[must_use]
 pub fn offered(app: &App, order: &OrderRecord, refunds: &[RefundRow]) -> Option<Won> {
+    if account::waits(order) {
+        return Some(Won::ZERO);
+    }
     let (left, paying) = left(order, refunds)?;
     let since = app.clock.epoch().since(paying.claimed_at?);
     (since < app.config.cancel_cutoff).then_some(left)

@@ -219,7 +219,8 @@ async fn ask(
         }
         AttemptStatus::CancelRequested => {
             let asked = asked.holding(&recorded);
-            let word = (matches!(finding, Finding::Charged { .. }), &told);
+            let listed = matches!(finding, Finding::Charged { .. } | Finding::AwaitingDeposit);
+            let word = (listed, &told);
             keys::go_on(app, line, (recorded.after, attempt), &asked, word).await
         }
         _ => {
@@ -373,12 +374,14 @@ async fn give_back(
     {
         return Ok(Looked::not_yet(attempt));
     }
+    let closes = attempt.attempt.closes_account();
     let call = CancelCall {
         handle: attempt.handle.clone(),
         payment_key: asked.payment_key.clone(),
         amount: (wanted < charge).then(|| wanted.less(attempt.attempt.canceled)),
-        balance: Some(charge.less(attempt.attempt.canceled)),
-        reason: keys::owed_reason(&key),
+        // Of an account that waits there is no balance yet.
+        balance: (!closes).then(|| charge.less(attempt.attempt.canceled)),
+        reason: keys::reason(&key, closes),
         account: None,
         idempotency_key: key,
     };
@@ -420,6 +423,12 @@ async fn called(
             *new_key = Some(random::idempotency_key("cancel"));
             Ok(Looked::not_yet(attempt))
         }
+        CancelOutcome::Refused(told) if attempt.attempt.closes_account() => {
+            warn_if_alarming(&attempt, &told);
+            // Should somebody want it closed once more, that is another call.
+            *new_key = Some(random::idempotency_key("cancel"));
+            not_closed(app, line, attempt, asked, &told).await
+        }
         CancelOutcome::Refused(told) => {
             warn_if_alarming(&attempt, &told);
             let looked = refused(app, line, attempt, asked, &told).await?;
@@ -428,6 +437,41 @@ async fn called(
             Ok(looked)
         }
     }
+}
+
+/// The gateway refused to close an account, most likely because a deposit was faster: it is asked, and only an account that
+/// waits still was refused.
+async fn not_closed(
+    app: &Arc<App>,
+    line: &Line,
+    attempt: AttemptRecord,
+    asked: &Asked,
+    told: &Told,
+) -> Result<Looked, StoreError> {
+    let inquiry = line.gateway.inquire(&asked.names(&attempt)).await;
+    let InquiryOutcome::Found(finding, word) = inquiry else {
+        return Ok(Looked::not_yet(attempt));
+    };
+    warn_if_alarming(&attempt, &word);
+    let event = Event::Found(finding, Source::Inquiry);
+    let word = (&word, None);
+    let recorded = record(app, &attempt, event, ("inquiry", asked), word).await?;
+    if !recorded.after.attempt.closes_account() {
+        return Ok(Looked {
+            look: Look::Resolved,
+            row: recorded.after,
+        });
+    }
+    if finding != Finding::AwaitingDeposit {
+        return Ok(Looked::not_yet(recorded.after));
+    }
+    let asked = asked.holding(&recorded);
+    let (event, word) = (Event::CancelRefused, (told, None));
+    let recorded = record(app, &recorded.after, event, ("cancel", &asked), word).await?;
+    Ok(Looked {
+        look: Look::Refused,
+        row: recorded.after,
+    })
 }
 
 /// Has the gateway say what it holds of a charge, and records that; `None` where it does not say.

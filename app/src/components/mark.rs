@@ -17,7 +17,11 @@ pub fn Mark(
 const fn shapes(stage: Stage) -> &'static str {
     match stage {
         Stage::Paid => r#"<circle cx="24" cy="24" r="21"/><path d="M14.5 24.5l6.5 6.5 12.5-13"/>"#,
-        Stage::Confirming | Stage::Checking | Stage::Looking | Stage::StillUnknown => {
+        Stage::Confirming
+        | Stage::Checking
+        | Stage::Looking
+        | Stage::StillUnknown
+        | Stage::ClosingAccount => {
             r#"<circle cx="24" cy="24" r="21"/><path class="hand" d="M24 24V12.5"/><path d="M24 24l7.5 5"/>"#
         }
         Stage::ReturningMoney | Stage::PartiallyRefunded | Stage::Refunded => {
@@ -26,7 +30,7 @@ const fn shapes(stage: Stage) -> &'static str {
         Stage::AwaitingDeposit => {
             r#"<circle cx="24" cy="24" r="21"/><path d="M13 21l11-7 11 7M15 33h18M18 23v8M24 23v8M30 23v8"/>"#
         }
-        Stage::NotCharged(_) | Stage::Expired => {
+        Stage::NotCharged(_) | Stage::Expired | Stage::ClosedUnpaid => {
             r#"<circle cx="24" cy="24" r="21"/><path d="M15 24h18"/>"#
         }
         Stage::Offer => {

@@ -1,6 +1,7 @@
 //! What goes back of an order: the refunds asked for, and the form that asks for one.
 
 use leptos::prelude::*;
+use payment::money::Won;
 
 use crate::data::{CancelOffer, RefundLine};
 use crate::text::{Lang, Word};
@@ -42,10 +43,15 @@ pub fn CancelOrder(
     /// The page's language.
     lang: Lang,
 ) -> impl IntoView {
+    let lead = if offer.amount == Won::ZERO {
+        lang.word(Word::CloseLead).to_owned()
+    } else {
+        lang.cancel_lead(offer.amount)
+    };
     view! {
         <section class="cancel" aria-labelledby="cancel-heading">
             <h2 id="cancel-heading">{lang.word(Word::CancelTitle)}</h2>
-            <p>{lang.cancel_lead(offer.amount)}</p>
+            <p>{lead}</p>
             <form method="post" action=here>
                 <input type="hidden" name="key" value=offer.key/>
                 <button class="button button-quiet" type="submit" data-testid="cancel">

@@ -252,7 +252,9 @@ fn Links(stage: Stage, order_id: OrderId, lang: Lang) -> impl IntoView {
         | Stage::PartiallyRefunded
         | Stage::Refunded
         | Stage::ReturningMoney
-        | Stage::AwaitingDeposit => vec![(format!("/orders/{order_id}"), Say::ToOrder), orders],
+        | Stage::AwaitingDeposit
+        | Stage::ClosingAccount
+        | Stage::ClosedUnpaid => vec![(format!("/orders/{order_id}"), Say::ToOrder), orders],
         Stage::Expired => vec![("/".to_owned(), Say::ToShop), orders],
     };
     // Where a payment is offered or awaited, nothing else may look like the thing to press.

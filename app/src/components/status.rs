@@ -29,10 +29,12 @@ pub const fn tone(stage: Stage) -> &'static str {
     match stage {
         Stage::Paid => "good",
         Stage::Confirming | Stage::Checking | Stage::Looking | Stage::StillUnknown => "wait",
-        Stage::ReturningMoney | Stage::AwaitingDeposit => "wait",
+        Stage::ReturningMoney | Stage::AwaitingDeposit | Stage::ClosingAccount => "wait",
         Stage::Offer => "open",
-        Stage::PartiallyRefunded | Stage::Refunded | Stage::NotCharged(_) | Stage::Expired => {
-            "calm"
-        }
+        Stage::PartiallyRefunded
+        | Stage::Refunded
+        | Stage::ClosedUnpaid
+        | Stage::NotCharged(_)
+        | Stage::Expired => "calm",
     }
 }

@@ -60,6 +60,10 @@ pub(super) const fn word(word: Word) -> &'static str {
         Word::RefundsTitle => "Refunds",
         Word::CancelTitle => "Cancel this order",
         Word::CancelButton => "Cancel the order",
+        Word::CloseLead => {
+            "Nothing has been paid yet. The virtual account is closed and the order is canceled; please do not do this if you \
+             have just made the transfer."
+        }
     }
 }
 
@@ -130,6 +134,8 @@ pub(super) const fn heading(stage: Stage) -> &'static str {
         Stage::Refunded => "Your money was refunded",
         Stage::ReturningMoney => "Your money is on its way back",
         Stage::AwaitingDeposit => "We are waiting for your deposit",
+        Stage::ClosingAccount => "We are cancelling your order",
+        Stage::ClosedUnpaid => "The order was canceled before a deposit",
         Stage::NotCharged(_) => "The payment did not go through",
         Stage::StillUnknown => "We do not know the result yet",
         Stage::Expired => "The time to pay is over",
@@ -145,6 +151,8 @@ pub(super) const fn status(stage: Stage) -> &'static str {
         Stage::Refunded => "Refunded",
         Stage::ReturningMoney => "Being refunded",
         Stage::AwaitingDeposit => "Awaiting deposit",
+        Stage::ClosingAccount => "Being canceled",
+        Stage::ClosedUnpaid => "Canceled, nothing paid",
         Stage::NotCharged(_) => "Not charged",
         Stage::Expired => "Expired",
     }
@@ -175,6 +183,14 @@ pub(super) const fn body(stage: Stage) -> &'static str {
         Stage::AwaitingDeposit => {
             "Pay exactly this amount into the virtual account below in time, and your order is placed. We will tell you \
              when the deposit arrives."
+        }
+        Stage::ClosingAccount => {
+            "We are closing the virtual account. Please pay nothing into it any more. If your deposit was faster, the order \
+             stays paid, and this page says so."
+        }
+        Stage::ClosedUnpaid => {
+            "The virtual account was closed before anything was paid into it. No money came, so there is none to give \
+             back. Please pay nothing into that account."
         }
         Stage::NotCharged(_) => NOTHING_CHARGED,
         Stage::StillUnknown => {
@@ -323,6 +339,9 @@ pub(super) const fn moment(what: MomentKind) -> &'static str {
         MomentKind::LateSuccess => "We learned of an approval after the payment had ended",
         MomentKind::CancelRequested => "A refund was requested",
         MomentKind::Refunded => "The payment gateway refunded the money",
+        MomentKind::CloseRequested => "You asked to cancel the order before paying",
+        MomentKind::AccountClosed => "The virtual account was closed; nothing had been paid",
+        MomentKind::AccountNotClosed => "The payment gateway did not close the virtual account",
         MomentKind::Expired => "The time to pay is over",
         MomentKind::Other => "The order's record was updated",
     }

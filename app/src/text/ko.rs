@@ -57,6 +57,9 @@ pub(super) const fn word(word: Word) -> &'static str {
         Word::RefundsTitle => "환불",
         Word::CancelTitle => "주문 취소",
         Word::CancelButton => "주문 취소하기",
+        Word::CloseLead => {
+            "아직 입금된 금액이 없어요. 취소하면 가상계좌가 닫히고 주문이 끝나요. 방금 이체하셨다면 취소하지 마세요."
+        }
     }
 }
 
@@ -125,6 +128,8 @@ pub(super) const fn heading(stage: Stage) -> &'static str {
         Stage::Refunded => "전액 환불됐어요",
         Stage::ReturningMoney => "돈을 돌려드리고 있어요",
         Stage::AwaitingDeposit => "입금을 기다리고 있어요",
+        Stage::ClosingAccount => "주문을 취소하고 있어요",
+        Stage::ClosedUnpaid => "입금 전에 주문이 취소됐어요",
         Stage::NotCharged(_) => "결제되지 않았어요",
         Stage::StillUnknown => "아직 결과를 알 수 없어요",
         Stage::Expired => "결제할 수 있는 시간이 지났어요",
@@ -142,6 +147,8 @@ pub(super) const fn status(stage: Stage) -> &'static str {
         Stage::Refunded => "환불 완료",
         Stage::ReturningMoney => "환불 진행 중",
         Stage::AwaitingDeposit => "입금 대기",
+        Stage::ClosingAccount => "취소 진행 중",
+        Stage::ClosedUnpaid => "입금 전 취소",
         Stage::NotCharged(_) => "결제 안 됨",
         Stage::Expired => "기한 지남",
     }
@@ -168,6 +175,12 @@ pub(super) const fn body(stage: Stage) -> &'static str {
         }
         Stage::AwaitingDeposit => {
             "아래 가상계좌로 기한 안에 정확한 금액을 입금하면 주문이 확정돼요. 입금이 확인되면 알려 드릴게요."
+        }
+        Stage::ClosingAccount => {
+            "가상계좌를 닫고 있어요. 이제 이 계좌로 입금하지 마세요. 입금이 더 빨랐다면 결제가 유지되고 이 화면에 표시돼요."
+        }
+        Stage::ClosedUnpaid => {
+            "입금 전에 가상계좌가 닫혀서 주문이 끝났어요. 받은 금액이 없어서 돌려드릴 금액도 없어요. 그 계좌로는 입금하지 마세요."
         }
         Stage::NotCharged(_) => NOTHING_CHARGED,
         Stage::StillUnknown => {
@@ -290,6 +303,9 @@ pub(super) const fn moment(what: MomentKind) -> &'static str {
         MomentKind::LateSuccess => "끝난 결제가 뒤늦게 승인된 것을 알았어요",
         MomentKind::CancelRequested => "환불을 요청했어요",
         MomentKind::Refunded => "결제대행사가 환불했어요",
+        MomentKind::CloseRequested => "입금 전에 주문 취소를 요청했어요",
+        MomentKind::AccountClosed => "입금 없이 가상계좌가 닫혔어요",
+        MomentKind::AccountNotClosed => "결제대행사가 가상계좌를 닫지 않았어요",
         MomentKind::Expired => "결제할 수 있는 시간이 지났어요",
         MomentKind::Other => "주문 기록이 갱신됐어요",
     }

@@ -99,7 +99,7 @@ impl Lang {
             (Self::Ko, OrderGroup::Paid) => "결제 완료",
             (Self::En, OrderGroup::Paid) => "Paid",
             (Self::Ko, OrderGroup::Returned) => "취소·환불",
-            (Self::En, OrderGroup::Returned) => "Refunded",
+            (Self::En, OrderGroup::Returned) => "Canceled or refunded",
             (Self::Ko, OrderGroup::Expired) => "기한 지남",
             (Self::En, OrderGroup::Expired) => "Expired",
         }

@@ -269,7 +269,11 @@ impl Tab {
         }
         let waits = matches!(
             view.stage,
-            Stage::Confirming | Stage::Checking | Stage::Looking | Stage::ReturningMoney
+            Stage::Confirming
+                | Stage::Checking
+                | Stage::Looking
+                | Stage::ReturningMoney
+                | Stage::ClosingAccount
         );
         if waits && (self.wake.is_some() || self.confirm.is_some() || self.poll.is_some()) {
             return None;

@@ -402,7 +402,7 @@ fn holding(record: &AttemptRecord) -> Held {
         AttemptStatus::Approved | AttemptStatus::PartiallyCanceled => Held::Sold,
         AttemptStatus::CancelRequested => match record.attempt.cancel {
             Some((_, CameFrom::Approved | CameFrom::PartiallyCanceled)) => Held::Sold,
-            Some((_, CameFrom::Mischarged)) => Held::Reserved,
+            Some((_, CameFrom::AwaitingDeposit | CameFrom::Mischarged)) => Held::Reserved,
             Some((_, CameFrom::Failed | CameFrom::Expired)) | None => Held::Nothing,
         },
         AttemptStatus::Ready

@@ -27,6 +27,7 @@ impl Attempt {
             Event::Found(finding, source) => self.found(finding, source, late),
             Event::OperatorSaid(word) => self.operator_said(word),
             Event::CancelAsked(amount) => self.cancel_asked(amount),
+            Event::CloseAsked => self.close_asked(),
             Event::CancelRefused => self.cancel_refused(),
             Event::CancelEnded => self.cancel_ended(),
         }
@@ -153,6 +154,12 @@ impl Attempt {
             | AttemptStatus::PartiallyCanceled
             | AttemptStatus::Canceled
             | AttemptStatus::Mischarged => next.more_given_back(),
+            // Somebody paid before the account could be closed: that pays the order.
+            AttemptStatus::CancelRequested if self.closes_account() => Self {
+                cancel: None,
+                ..next
+            }
+            .first_charge(),
             AttemptStatus::CancelRequested => next.cancel_seen(),
             AttemptStatus::Failed | AttemptStatus::Expired => next.late_success(self, late),
         }
@@ -338,9 +345,12 @@ impl Attempt {
     /// An account that nobody paid into, or whose deposit the bank has taken back before, is closed: it ends the order, and no
     /// money moved. Of a charge that is known it can only be the end, whoever has the money now.
     fn account_closed(&self, late: LateSuccess) -> Step {
-        let mut next = *self;
-        next.deposit = true;
-        next.reach = Reach::Answered;
+        let next = Self {
+            deposit: true,
+            reach: Reach::Answered,
+            cancel: None,
+            ..*self
+        };
         match (self.status, self.charged) {
             (
                 AttemptStatus::Ready
@@ -348,7 +358,8 @@ impl Attempt {
                 | AttemptStatus::Unknown
                 | AttemptStatus::AwaitingDeposit,
                 _,
-            ) => next.to(
+            )
+            | (AttemptStatus::CancelRequested, None) => next.to(
                 AttemptStatus::Canceled,
                 None,
                 "its account was closed before anybody paid into it",
@@ -380,6 +391,18 @@ impl Attempt {
             | AttemptStatus::Approving
             | AttemptStatus::Unknown
             | AttemptStatus::AwaitingDeposit => next.to(AttemptStatus::Failed, Some(reason), why),
+            // It was to be closed, and its time is over: nobody paid, and nobody can.
+            AttemptStatus::CancelRequested if self.closes_account() => {
+                let next = Self {
+                    cancel: None,
+                    ..next
+                };
+                next.to(
+                    AttemptStatus::Canceled,
+                    None,
+                    "its account is over, as was asked",
+                )
+            }
             AttemptStatus::Approved
             | AttemptStatus::PartiallyCanceled
             | AttemptStatus::Mischarged => Step {
@@ -435,6 +458,9 @@ impl Attempt {
         if matches!(from, CameFrom::Failed | CameFrom::Expired) {
             return self.stay("it ended without a charge");
         }
+        if from == CameFrom::AwaitingDeposit {
+            return self.stay("nobody has paid into its account yet");
+        }
         let charge = self.charged.unwrap_or(self.expected).amount;
         let wanted = self.canceled.plus(amount).unwrap_or(charge);
         if amount == Won::ZERO || wanted > charge {
@@ -451,6 +477,21 @@ impl Attempt {
         )
     }
 
+    fn close_asked(&self) -> Step {
+        if self.status != AttemptStatus::AwaitingDeposit {
+            return self.stay("no account of it waits for a deposit");
+        }
+        let next = Self {
+            cancel: Some((self.expected.amount, CameFrom::AwaitingDeposit)),
+            ..*self
+        };
+        next.to(
+            AttemptStatus::CancelRequested,
+            None,
+            "its account is to be closed before its deposit",
+        )
+    }
+
     fn cancel_refused(&self) -> Step {
         let Some((_, from)) = self.cancel else {
             return self.stay("no cancel is wanted");
@@ -459,6 +500,10 @@ impl Attempt {
             cancel: None,
             ..*self
         };
+        if from == CameFrom::AwaitingDeposit {
+            // Nobody's money is kept from anybody: the account waits as before.
+            return next.to(from.status(), None, "the gateway did not close its account");
+        }
         Step {
             alarm: Some(Alarm::CancelRefused),
             ..next.to(

@@ -242,7 +242,8 @@ fn states(group: OrderGroup) -> Option<[OrderStatus; 2]> {
 fn paid_facts(order: &OrderRecord, evidence: &[EvidenceRow], lang: Lang) -> Option<PaidFacts> {
     let was_paid = |record: &&AttemptRecord| {
         let attempt = &record.attempt;
-        attempt.counts_as_paid() || (attempt.status == AttemptStatus::Canceled && !attempt.void)
+        let returned = attempt.status == AttemptStatus::Canceled && attempt.charged.is_some();
+        attempt.counts_as_paid() || (returned && !attempt.void)
     };
     let paying = order.attempts.iter().find(was_paid)?;
     let learned = evidence

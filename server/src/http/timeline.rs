@@ -60,6 +60,9 @@ pub(super) fn moment(row: &EvidenceRow) -> MomentKind {
         ("charged", "canceled" | "partially_canceled") => MomentKind::Refunded,
         ("charged", "cancel_requested") if row.source != "cancel" => MomentKind::LateSuccess,
         ("cancel_asked", "cancel_requested") => MomentKind::CancelRequested,
+        ("close_asked", "cancel_requested") => MomentKind::CloseRequested,
+        ("account_closed" | "lapsed" | "declined", "canceled") => MomentKind::AccountClosed,
+        ("cancel_refused", "awaiting_deposit") => MomentKind::AccountNotClosed,
         ("window_closed" | "lapsed", _) => MomentKind::Expired,
         _ => MomentKind::Other,
     }

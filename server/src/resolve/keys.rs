@@ -17,9 +17,15 @@ const NAMING: usize = 16;
 /// Why a refund's key is renewed that the gateway may have forgotten.
 const TOO_OLD: &str = "its key is older than the gateway remembers one";
 
-/// The reason of a cancel that is owed, as the gateway keeps it: with what its list is read by.
-pub(super) fn owed_reason(key: &IdempotencyKey) -> String {
-    format!("cancel owed by the shop [{}]", name_of(key))
+/// The reason of a cancel that nobody is given a refund by name for, as the gateway keeps it: with what its list is read by.
+/// `closes` says that it only closes an account that waits.
+pub(super) fn reason(key: &IdempotencyKey, closes: bool) -> String {
+    let why = if closes {
+        "order canceled before its deposit"
+    } else {
+        "cancel owed by the shop"
+    };
+    format!("{why} [{}]", name_of(key))
 }
 
 fn name_of(key: &IdempotencyKey) -> &str {
@@ -76,13 +82,13 @@ pub(super) async fn tell_repeats(
 }
 
 /// Goes on with a cancel after the gateway's word about its charge, which is recorded already; `found` is the row as the
-/// look found it, and `charged` whether that word was about a charge at all.
+/// look found it, and `listed` whether that word was about a payment at all whose cancels the gateway lists.
 pub(super) async fn go_on(
     app: &Arc<App>,
     line: &Line,
     (attempt, found): (AttemptRecord, &AttemptRecord),
     asked: &Asked,
-    (charged, told): (bool, &Told),
+    (listed, told): (bool, &Told),
 ) -> Result<Looked, StoreError> {
     let ours = Ours::of(app, &attempt).await?;
     if ours.is_among(&told.running) {
@@ -98,7 +104,7 @@ pub(super) async fn go_on(
         Ours::Owed(_) => found.cancel_key_at,
     };
     if has_keys && !is_remembered(app, line, since) {
-        if !charged {
+        if !listed {
             // Nothing was said of it: under a key that is forgotten a repeat might be a second cancel.
             let look = Look::Unseen;
             return Ok(Looked { look, row: attempt });

@@ -8,6 +8,8 @@ use crate::refunds::{OPERATOR, SOON, TOKEN, of_cancels};
 use crate::shop::{Order, Reply, Shop};
 use crate::webhooks::hook;
 
+mod closing;
+
 /// An order whose shopper chose a virtual account and was given one.
 async fn issued(shop: &Shop) -> (Order, String) {
     let order = shop.order("mug", 1).await;

@@ -16,6 +16,7 @@ on_both! {
     a_deposit_can_be_undone_also_where_its_account_was_first_heard_of_with_the_charge,
     an_account_whose_time_is_over_frees_the_stock_and_the_order_can_be_paid_again,
     an_account_closed_before_its_deposit_ends_the_order_and_nothing_went_back,
+    an_account_that_is_to_be_closed_is_looked_at_at_once_and_ends_closed_or_paid_or_waits_again,
     a_look_at_an_account_is_set_at_its_due_date_and_one_far_ahead_is_no_mistake,
     a_proven_webhook_is_heard_at_once_and_a_forged_one_causes_nothing,
 }
@@ -134,6 +135,48 @@ async fn an_account_closed_before_its_deposit_ends_the_order_and_nothing_went_ba
     assert_eq!(after.status, AttemptStatus::CancelRequested);
     assert_eq!(late.alarm, Some(Alarm::LateSuccess));
     assert!(!after.counts_as_paid());
+}
+
+async fn an_account_that_is_to_be_closed_is_looked_at_at_once_and_ends_closed_or_paid_or_waits_again(
+    db: Db,
+) {
+    use AttemptStatus::{Approved, AwaitingDeposit, CancelRequested, Canceled};
+    let free = db.free("mug").await;
+    let paid = charged(Won::new(PRICE).unwrap());
+    let ends = [
+        (Event::Found(Finding::Closed, Source::Inquiry), Canceled, 0),
+        (Event::Found(Finding::Lapsed, Source::Inquiry), Canceled, 0),
+        (paid, Approved, 1),
+        (Event::CancelRefused, AwaitingDeposit, 1),
+    ];
+    let mut held = 0;
+    for (n, (end, status, holds)) in ends.into_iter().enumerate() {
+        let attempt = db.claimed(&format!("ord_{n}"), "mug").await;
+        // Nothing waits yet: the wish changes nothing.
+        let early = db.record(attempt.id, Event::CloseAsked).await;
+        assert_eq!(early.after.attempt, early.before);
+        db.record_as(attempt.id, ISSUED, with(told(Some("ps_1"), None)))
+            .await;
+        for _ in 0..2 {
+            let asked = db.record(attempt.id, Event::CloseAsked).await;
+            assert_eq!(asked.after.attempt.status, CancelRequested);
+            assert!(asked.after.attempt.closes_account());
+            assert_eq!(asked.after.ask_at, Some(NOW));
+            assert_eq!(asked.order.status(), OrderStatus::Pending);
+            assert_eq!(db.free("mug").await, free - held - 1);
+        }
+        let stored = db.attempt(attempt.id).await;
+        assert!(
+            stored.attempt.closes_account(),
+            "read back as it was stored"
+        );
+        let ended = db.record(attempt.id, end).await;
+        assert_eq!(ended.after.attempt.status, status);
+        assert_eq!(ended.after.attempt.cancel, None);
+        assert_eq!(ended.alarm, None);
+        held += holds;
+        assert_eq!(db.free("mug").await, free - held);
+    }
 }
 
 async fn a_look_at_an_account_is_set_at_its_due_date_and_one_far_ahead_is_no_mistake(db: Db) {

@@ -74,6 +74,7 @@ pub(super) fn prepare(world: &World, bank: &Bank, number: usize, times: PageTime
             payable: true,
             poll_after_ms: times.poll_interval.get(),
             deposit: None,
+            closed_unpaid: false,
         },
         owner,
         order,
@@ -226,7 +227,11 @@ impl Shopper {
         loop {
             let over = !matches!(
                 self.machine.view().stage,
-                Stage::Confirming | Stage::Checking | Stage::Looking | Stage::ReturningMoney
+                Stage::Confirming
+                    | Stage::Checking
+                    | Stage::Looking
+                    | Stage::ReturningMoney
+                    | Stage::ClosingAccount
             );
             if over && self.poll.is_none() && !self.pay_again().await {
                 return;

@@ -173,7 +173,7 @@ pub(super) fn difference(ours: &Attempt, finding: Finding) -> Option<(Kind, Stri
 
 fn uncharged(ours: &Attempt, finding: Finding) -> Option<(Kind, String)> {
     let (here, there) = (
-        ours.status == AttemptStatus::AwaitingDeposit,
+        ours.status == AttemptStatus::AwaitingDeposit || ours.closes_account(),
         finding == Finding::AwaitingDeposit,
     );
     let may_follow = matches!(

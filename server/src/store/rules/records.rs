@@ -148,6 +148,7 @@ pub const fn event_name(event: Event) -> &'static str {
         Event::OperatorSaid(OperatorWord::Charged) => "operator_charged",
         Event::OperatorSaid(OperatorWord::NotCharged) => "operator_not_charged",
         Event::CancelAsked(_) => "cancel_asked",
+        Event::CloseAsked => "close_asked",
         Event::CancelRefused => "cancel_refused",
         Event::CancelEnded => "cancel_ended",
     }

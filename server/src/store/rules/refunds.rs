@@ -105,7 +105,7 @@ pub const fn concerns_refunds(stored: &AttemptRecord, event: Event) -> bool {
     );
     let word = matches!(
         event,
-        Event::Found(Finding::Charged { .. }, _) | Event::CancelRefused
+        Event::Found(Finding::Charged { .. } | Finding::Closed, _) | Event::CancelRefused
     );
     charged && word
 }

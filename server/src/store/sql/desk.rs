@@ -178,7 +178,7 @@ async fn attempts_between<C: Sql>(
 async fn stock<C: Sql>(db: &mut C) -> Result<Vec<StockCount>, StoreError> {
     let sql = "-- stock\nSELECT p.sku, p.total, p.reserved, p.sold, \
         CAST(coalesce(sum(CASE WHEN a.status IN ('approving', 'unknown', 'awaiting_deposit', 'mischarged') \
-            OR (a.status = 'cancel_requested' AND a.cancel_from = 'mischarged') THEN l.quantity END), 0) AS BIGINT) AS held_reserved, \
+            OR (a.status = 'cancel_requested' AND a.cancel_from IN ('awaiting_deposit', 'mischarged')) THEN l.quantity END), 0) AS BIGINT) AS held_reserved, \
         CAST(coalesce(sum(CASE WHEN a.status IN ('approved', 'partially_canceled') \
             OR (a.status = 'cancel_requested' AND a.cancel_from IN ('approved', 'partially_canceled')) \
             THEN l.quantity END), 0) AS BIGINT) AS held_sold \
