@@ -13,6 +13,8 @@ export type Stage =
   | 'refunded'
   | 'returning_money'
   | 'awaiting_deposit'
+  | 'closing_account'
+  | 'closed_unpaid'
   | 'not_charged'
   | 'still_unknown'
   | 'expired';

@@ -13,10 +13,14 @@ mod bench;
 mod broken_wire;
 #[path = "kakaopay/cancel.rs"]
 mod cancel;
+#[path = "kakaopay/counted.rs"]
+mod counted;
 #[path = "kakaopay/fake.rs"]
 mod fake;
 #[path = "kakaopay/order.rs"]
 mod order;
+#[path = "support/outcome_tables.rs"]
+mod outcome_tables;
 #[path = "support/peer.rs"]
 mod peer;
 #[path = "kakaopay/ready.rs"]

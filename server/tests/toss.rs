@@ -9,10 +9,14 @@
 mod bench;
 #[path = "toss/broken_wire.rs"]
 mod broken_wire;
+#[path = "toss/counted.rs"]
+mod counted;
 #[path = "toss/fake.rs"]
 mod fake;
 #[path = "toss/measured.rs"]
 mod measured;
+#[path = "support/outcome_tables.rs"]
+mod outcome_tables;
 #[path = "support/peer.rs"]
 mod peer;
 #[path = "toss/reused.rs"]
