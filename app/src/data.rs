@@ -12,6 +12,7 @@ use payment::money::Won;
 use payment::refund::RefundStatus;
 use payment::time::{Millis, PageTimes};
 use payment::wire::OrderState;
+use serde::{Deserialize, Serialize};
 
 use crate::text::Lang;
 
@@ -81,6 +82,8 @@ pub struct OrderPage {
     pub cancel: Option<CancelOffer>,
     /// How it was paid, whatever went back since; `None` when it was not.
     pub paid: Option<PaidFacts>,
+    /// The shop that the order comes from; `None` is this one.
+    pub seller: Option<Seller>,
 }
 
 /// How an order was paid.
@@ -136,6 +139,15 @@ impl OrderGroup {
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|group| group.as_str() == name)
     }
+}
+
+/// Another shop that sells through this checkout.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seller {
+    /// What shoppers call it.
+    pub title: String,
+    /// Where its shopper is led back to; tells nothing of what became of the payment.
+    pub back: String,
 }
 
 /// One refund of an order.

@@ -9,6 +9,7 @@ use payment::view::{Stage, View};
 use payment::wire::{OrderState, ProblemCode};
 use serde::{Deserialize, Serialize};
 
+use crate::data::Seller;
 use crate::text::{Lang, Say};
 
 /// The authenticated payment that a return address carries.
@@ -130,6 +131,8 @@ pub struct Seed {
     pub methods: Vec<GatewayName>,
     /// The attempt from whose window the shopper came back without having paid.
     pub left: Option<AttemptReference>,
+    /// The shop that the order comes from; `None` is this one.
+    pub seller: Option<Seller>,
 }
 
 impl Seed {

@@ -79,6 +79,8 @@ pub enum Word {
     OrderNumber,
     /// When the order was made.
     OrderedAt,
+    /// Of an order of another shop: whose it is.
+    Seller,
     /// Title of the checkout page.
     CheckoutTitle,
     /// Heading of the order history.
@@ -397,6 +399,16 @@ impl Lang {
             Self::Ko => format!("{available}개 남았어요"),
             Self::En => format!("{available} left"),
         })
+    }
+
+    /// The link that leads back to another shop.
+    #[must_use]
+    pub fn back_to(self, shop: &str) -> String {
+        match self {
+            // Without a particle: which one is right depends on how the name is spoken.
+            Self::Ko => format!("{shop} 쇼핑몰로 돌아가기"),
+            Self::En => format!("Back to {shop}"),
+        }
     }
 
     /// The title of a browser tab.

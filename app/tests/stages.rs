@@ -67,6 +67,7 @@ fn seed(lang: Lang, state: OrderState) -> Seed {
         notice: None,
         methods: vec![GatewayName::parse("toss").expect("a valid value")],
         left: None,
+        seller: None,
     }
 }
 

@@ -238,6 +238,8 @@ problem_codes! {
     InvalidTimeoutHeader = "invalid_timeout_header", 400;
     /// The amount is not the order's.
     AmountMismatch = "amount_mismatch", 400;
+    /// No key, or none that opens anything.
+    Unauthorized = "unauthorized", 401;
     /// The gateway declined.
     Declined = "declined", 402;
     /// A foreign Origin or Sec-Fetch-Site.

@@ -24,6 +24,7 @@ use crate::gateway::slots::Slots;
 use crate::http::guard::RateLimits;
 use crate::lanes::Lanes;
 use crate::pressure::Pressure;
+use crate::store::merchant::MerchantStore;
 use crate::store::{AttemptId, AttemptRecord, OrderRecord, Store};
 use crate::strangers::Strangers;
 
@@ -155,6 +156,8 @@ pub struct App {
     pub polls: Arc<dyn Store>,
     /// The same database, for what is only looked at.
     pub reads: Arc<dyn Store>,
+    /// The same database, for shops that sell through this checkout; `None` where there can be none (the simulation).
+    pub merchants: Option<Arc<dyn MerchantStore>>,
     /// The orders that shoppers wait for, as last read.
     pub cache: OrderCache,
     /// The bounds of each class of requests.

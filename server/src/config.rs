@@ -129,6 +129,8 @@ pub struct Config {
     pub bounds: Bounds,
     /// How long after its confirm a shopper may cancel a paid order; zero is never.
     pub cancel_cutoff: Millis,
+    /// Whether shops' endpoints may be plain http and at private addresses.
+    pub webhook_private: Switch,
     /// By which the operator asks for refunds; `None` is nobody.
     pub operator_token: Option<Secret>,
     /// Opens the console; `None` is no console.
@@ -199,6 +201,11 @@ impl Config {
             gateways,
             bounds: bounds::bounds(&given)?,
             cancel_cutoff: Millis::new(given.cancel_cutoff_ms.unwrap_or(86_400_000)),
+            webhook_private: given.webhook_private.unwrap_or(if production {
+                Switch::Off
+            } else {
+                Switch::On
+            }),
             operator_token: operator::token(&given)?,
             ops_password_hash: operator::password_hash(&given)?,
         })

@@ -27,6 +27,7 @@ mod dev;
 mod forms;
 pub mod guard;
 mod layers;
+mod link;
 mod operations;
 mod orders;
 mod pages;
@@ -34,6 +35,7 @@ mod payments;
 pub mod problem;
 mod shopper;
 mod timeline;
+mod v1;
 mod webhooks;
 mod window;
 
@@ -77,11 +79,13 @@ pub fn router(web: Web) -> Router {
         .merge(forms::routes())
         .merge(window::routes())
         .merge(console::routes())
+        .merge(link::routes())
         .merge(dev::routes(web.app.config.is_development()))
         .layer(csrf);
     let api = Router::new()
         .merge(shopping)
         .merge(webhooks::routes())
+        .merge(v1::routes())
         .merge(operations::routes())
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .method_not_allowed_fallback(|| async {

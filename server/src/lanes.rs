@@ -73,7 +73,10 @@ impl Class {
             }
             // The form that confirms, and the page that a shopper comes back to from the payment window.
             ("checkout", false) if parts.next() == Some("return") => Some(Self::Confirm),
-            ("checkout", true) => Some(Self::Poll),
+            ("v1", false) if second == Some("orders") && parts.nth(1) == Some("refunds") => {
+                Some(Class::Confirm)
+            }
+            ("checkout" | "pay", true) => Some(Self::Poll),
             ("api", true) if second == Some("orders") => Some(Self::Poll),
             (_, true) => Some(Self::Read),
             (_, false) => Some(Self::Order),
@@ -280,6 +283,10 @@ mod tests {
             (true, "/api/orders/ord_1", Some(Class::Poll)),
             (true, "/checkout/ord_1", Some(Class::Poll)),
             (true, "/checkout/ord_1/return/abc", Some(Class::Poll)),
+            (false, "/v1/orders/ord_1/refunds", Some(Class::Confirm)),
+            (false, "/v1/orders", Some(Class::Order)),
+            (true, "/v1/orders/ord_1", Some(Class::Read)),
+            (true, "/pay/ord_1/x", Some(Class::Poll)),
             (true, "/", Some(Class::Read)),
             (true, "/orders/ord_1", Some(Class::Read)),
             (true, "/api/products", Some(Class::Read)),

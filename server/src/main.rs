@@ -74,6 +74,13 @@ enum Command {
     },
     /// Reads a password from standard input and prints its hash, for `JARI_OPS_PASSWORD_HASH`.
     HashPassword,
+    /// Makes, lists and revokes the keys of shops that sell through this checkout.
+    Key {
+        #[command(flatten)]
+        given: Given,
+        #[command(subcommand)]
+        command: operate::key::Command,
+    },
     /// Compares a day's payments with the gateway's books; ends with 0 when they agree, 1 when not, 2 when it could not ask.
     Reconcile {
         #[command(flatten)]
@@ -169,6 +176,9 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
                 anyhow::bail!("a password has at least 12 characters");
             }
             print(&format!("{}\n", server::console::hash_password(password)?));
+        }
+        Command::Key { given, command } => {
+            return operate::key::run(&given.desk().await?, &command).await;
         }
         Command::Reconcile { given, args } => {
             let config = given.check()?;

@@ -15,6 +15,7 @@ use payment::time::Millis;
 use crate::clock::EpochMs;
 use crate::resolve::Look;
 use crate::store::effects::{EffectKind, EffectsWaiting};
+use crate::store::merchant::DeliveriesWaiting;
 use crate::store::{Census, Overdue};
 use crate::strangers::Pressing;
 
@@ -78,7 +79,14 @@ pub fn webhook_duration(span: Millis) {
 }
 
 /// The labels of the rate limits.
-const RATE_LIMITS: [&str; 4] = ["order_ip", "order_session", "confirm_ip", "confirm_session"];
+const RATE_LIMITS: [&str; 6] = [
+    "order_ip",
+    "order_session",
+    "confirm_ip",
+    "confirm_session",
+    "shop_write",
+    "shop_read",
+];
 
 /// Registers what may never happen, so that "never" can be told from "not there".
 pub fn register(gateway: &GatewayName) {
@@ -118,6 +126,9 @@ pub fn register(gateway: &GatewayName) {
         counter!("console_sign_ins_total", "result" => result).increment(0);
     }
     counter!("circuit_would_refuse_total", "gateway" => gateway()).increment(0);
+    for result in DELIVERY_RESULTS {
+        counter!("webhook_deliveries_total", "result" => result).increment(0);
+    }
     for limit in RATE_LIMITS {
         counter!("rate_limited_total", "limit" => limit).increment(0);
     }
@@ -230,6 +241,28 @@ pub fn effect(kind: &'static str, result: &'static str) {
 
 /// What becomes of a side effect that was tried: done, put off, or done by another node meanwhile.
 pub const EFFECT_RESULTS: [&str; 3] = ["done", "failed", "lost"];
+
+/// What shops' endpoints are still to be told.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a gauge's figures are far below 2^52"
+)]
+pub fn deliveries_waiting(waiting: DeliveriesWaiting, now: EpochMs) {
+    gauge!("webhook_deliveries_waiting").set(waiting.count as f64);
+    let oldest = waiting
+        .oldest
+        .map_or(0.0, |since| now.since(since).to_duration().as_secs_f64());
+    gauge!("webhook_deliveries_oldest_seconds").set(oldest);
+}
+
+/// One delivery that was tried.
+pub fn delivery(result: &'static str) {
+    counter!("webhook_deliveries_total", "result" => result).increment(1);
+}
+
+/// What becomes of a delivery that was tried: the endpoint has it, it is tried again, it was tried for too long, or another
+/// node took it meanwhile.
+const DELIVERY_RESULTS: [&str; 4] = ["delivered", "failed", "given_up", "lost"];
 
 /// What waits longer than it should.
 #[expect(

@@ -3,6 +3,7 @@
 //! the server's change feed tells its pages.
 
 pub mod ask;
+pub mod key;
 pub mod output;
 pub mod reconcile;
 pub mod resolve;

@@ -2,8 +2,12 @@
 
 use std::fmt::Write as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use payment::id::{AttemptReference, IdempotencyKey, OrderId};
 use rand::RngCore as _;
+
+use crate::gateway::secret::Secret;
 
 #[cfg(feature = "simulation")]
 thread_local! {
@@ -62,6 +66,14 @@ pub fn idempotency_key(purpose: &str) -> IdempotencyKey {
 #[must_use]
 pub fn secret() -> String {
     hex::<32>()
+}
+
+/// A new secret by which a shop knows that a webhook is ours: 256 bits, as Standard Webhooks writes it.
+#[must_use]
+pub fn webhook_secret() -> Secret {
+    let mut bytes = [0_u8; 32];
+    fill(&mut bytes);
+    Secret::new(&format!("whsec_{}", STANDARD.encode(bytes)))
 }
 
 /// An id for an exchange that came without one; only for logs.

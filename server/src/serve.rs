@@ -31,7 +31,7 @@ use crate::random;
 use crate::store::open::Stores;
 use crate::store::sqlite;
 use crate::strangers::Strangers;
-use crate::{changes, effects, gauges, inbox, nodes, pressure, recovery, store};
+use crate::{changes, deliveries, effects, gauges, inbox, nodes, pressure, recovery, store};
 
 /// Runs a server until `stop` is cancelled, then drains it.
 ///
@@ -70,6 +70,11 @@ pub async fn run(
         tokio::spawn(keep_running("changes", Arc::clone(&app), changes::run)),
         tokio::spawn(keep_running("pressure", Arc::clone(&app), pressure::run)),
         tokio::spawn(keep_running("effects", Arc::clone(&app), effects::run)),
+        tokio::spawn(keep_running(
+            "deliveries",
+            Arc::clone(&app),
+            deliveries::run,
+        )),
     ];
     let place = tokio::spawn(keep_running("nodes", Arc::clone(&app), nodes::run));
     let upkeep = web
@@ -157,7 +162,12 @@ pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result
     let lanes = config.lanes == Switch::On;
     let url = &config.database_url;
     let opened = store::open::open(url, config.times.database_wait, lanes).await;
-    let Stores { core, polls, reads } = opened.with_context(|| format!("opening {url}"))?;
+    let Stores {
+        core,
+        polls,
+        reads,
+        merchants,
+    } = opened.with_context(|| format!("opening {url}"))?;
     let clock = Clock::new();
     let lines = config
         .gateways
@@ -175,6 +185,7 @@ pub async fn open(config: Config, stopping: CancellationToken) -> anyhow::Result
         store: core,
         polls,
         reads,
+        merchants: Some(merchants),
         strangers: Strangers::new(&config),
         lines,
         tracker: TaskTracker::new(),

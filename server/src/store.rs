@@ -23,6 +23,7 @@ use effects::{Effect, EffectEnd, EffectsWaiting, NotificationRow};
 pub mod console;
 pub mod desk;
 pub mod effects;
+pub mod merchant;
 pub mod open;
 pub mod postgres;
 mod refunds;

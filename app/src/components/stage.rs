@@ -83,7 +83,7 @@ pub fn StageView(
             <Wait progress=screen.view.progress clock=live.clock lang/>
             <Steps stage times=seed.times lang/>
             <Action screen seed=seed.clone() pressed=live.pressed/>
-            <Links stage order_id=seed.order_id lang/>
+            {links(stage, &seed)}
         </section>
     }
 }
@@ -241,33 +241,57 @@ fn ConfirmForm(
     }
 }
 
-/// Where to go from here: what most people want next first, and plainly so.
-#[component]
-fn Links(stage: Stage, order_id: OrderId, lang: Lang) -> impl IntoView {
-    let orders = ("/orders".to_owned(), Say::ToOrders);
+/// Where to go from here: what most people want next first, and plainly so. A shopper of another shop is led back to it, by
+/// a press of their own: whatever stands here may be read for as long as anybody likes.
+fn links(stage: Stage, seed: &Seed) -> Option<AnyView> {
+    let lang = seed.lang;
+    let order = (
+        format!("/orders/{}", seed.order_id),
+        lang.say(Say::ToOrder).to_owned(),
+    );
+    let link = |page: &str, name| (page.to_owned(), lang.say(name).to_owned());
+    let own = |links: Vec<(String, String)>| match &seed.seller {
+        None => links,
+        Some(seller) => vec![(seller.back.clone(), lang.back_to(&seller.title))],
+    };
+    let orders = || link("/orders", Say::ToOrders);
     let links = match stage {
-        Stage::Offer | Stage::Confirming | Stage::Looking => Vec::new(),
-        Stage::Checking | Stage::StillUnknown | Stage::NotCharged(_) => vec![orders],
+        Stage::Confirming | Stage::Looking => Vec::new(),
+        Stage::Offer => own(Vec::new()),
+        Stage::Checking | Stage::StillUnknown | Stage::NotCharged(_) => own(vec![orders()]),
         Stage::Paid
         | Stage::PartiallyRefunded
         | Stage::Refunded
         | Stage::ReturningMoney
         | Stage::AwaitingDeposit
         | Stage::ClosingAccount
-        | Stage::ClosedUnpaid => vec![(format!("/orders/{order_id}"), Say::ToOrder), orders],
-        Stage::Expired => vec![("/".to_owned(), Say::ToShop), orders],
+        | Stage::ClosedUnpaid => {
+            let mut links = own(vec![orders()]);
+            let place = usize::from(seed.seller.is_some());
+            links.insert(place, order);
+            links
+        }
+        Stage::Expired => own(vec![link("/", Say::ToShop), orders()]),
     };
     // Where a payment is offered or awaited, nothing else may look like the thing to press.
-    let leads = !matches!(stage, Stage::NotCharged(_) | Stage::Checking);
-    let item = |(at, (to, name)): (usize, (String, Say))| {
-        let look = if leads && at == 0 {
+    let leads = !matches!(
+        stage,
+        Stage::Offer | Stage::NotCharged(_) | Stage::Checking
+    );
+    let item = |(at, (to, name)): (usize, (String, String))| {
+        let back = seed.seller.as_ref().is_some_and(|seller| seller.back == to);
+        let look = if back && stage == Stage::Paid {
+            "button button-primary"
+        } else if leads && at == 0 {
             "button button-secondary"
         } else {
             "link"
         };
-        view! { <li><a class=look href=to>{lang.say(name)}</a></li> }
+        let testid = back.then_some("back-to-shop");
+        view! { <li><a class=look href=to data-testid=testid>{name}</a></li> }
     };
     (!links.is_empty()).then(|| {
         view! { <ul class="stage-links">{links.into_iter().enumerate().map(item).collect_view()}</ul> }
+            .into_any()
     })
 }

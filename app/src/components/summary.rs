@@ -19,6 +19,14 @@ pub fn Summary(
         .into_iter()
         .map(|line| view! { <SummaryLine line lang/> })
         .collect_view();
+    let seller = order.seller.map(|seller| {
+        view! {
+            <div>
+                <dt>{lang.word(Word::Seller)}</dt>
+                <dd data-testid="seller">{seller.title}</dd>
+            </div>
+        }
+    });
     view! {
         <section class="summary" aria-labelledby="summary-heading">
             <h2 id="summary-heading">{lang.word(Word::SummaryTitle)}</h2>
@@ -28,6 +36,7 @@ pub fn Summary(
                     <dt>{lang.word(Word::Total)}</dt>
                     <dd data-testid="total">{lang.won(order.amount)}</dd>
                 </div>
+                {seller}
                 <div>
                     <dt>{lang.word(Word::OrderNumber)}</dt>
                     <dd class="code">{order.order_id.to_string()}</dd>

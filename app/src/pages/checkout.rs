@@ -99,6 +99,7 @@ fn seed(order: &OrderPage, query: &ParamsMap, lang: Lang) -> Seed {
         left: returned
             .filter(|attempt| attempt.ready && window.is_some())
             .map(|attempt| attempt.reference.clone()),
+        seller: order.seller.clone(),
     }
 }
 

@@ -29,6 +29,7 @@ pub(super) const fn word(word: Word) -> &'static str {
         Word::Total => "Total",
         Word::OrderNumber => "Order number",
         Word::OrderedAt => "Ordered",
+        Word::Seller => "Sold by",
         Word::CheckoutTitle => "Checkout",
         Word::HistoryTitle => "Your orders",
         Word::NoOrders => "You have no orders yet.",
@@ -296,6 +297,7 @@ pub(super) const fn refusal(code: ProblemCode) -> Option<&'static str> {
         ProblemCode::InvalidRequest
         | ProblemCode::InvalidTimeoutHeader
         | ProblemCode::ForbiddenOrigin
+        | ProblemCode::Unauthorized
         | ProblemCode::NotFound
         | ProblemCode::MethodNotAllowed
         | ProblemCode::BodyTooLarge

@@ -30,6 +30,7 @@ pub(super) const fn word(word: Word) -> &'static str {
         Word::Total => "결제 금액",
         Word::OrderNumber => "주문번호",
         Word::OrderedAt => "주문 시각",
+        Word::Seller => "판매처",
         Word::CheckoutTitle => "결제",
         Word::HistoryTitle => "주문내역",
         Word::NoOrders => "아직 주문이 없어요.",
@@ -260,6 +261,7 @@ pub(super) const fn refusal(code: ProblemCode) -> Option<&'static str> {
         ProblemCode::InvalidRequest
         | ProblemCode::InvalidTimeoutHeader
         | ProblemCode::ForbiddenOrigin
+        | ProblemCode::Unauthorized
         | ProblemCode::NotFound
         | ProblemCode::MethodNotAllowed
         | ProblemCode::BodyTooLarge

@@ -315,6 +315,7 @@ fn app(world: &Arc<World>, life: &Life) -> anyhow::Result<Arc<App>> {
         node: format!("node-{}-{}", life.node, life.life),
         polls: Arc::clone(&store),
         reads: Arc::clone(&store),
+        merchants: None,
         store,
         tracker: TaskTracker::new(),
         stopping: CancellationToken::new(),

@@ -238,6 +238,9 @@ pub struct Settings {
     /// [default: 50]
     #[arg(long, env = "JARI_WEBHOOK_RATE")]
     pub webhook_rate: Option<u32>,
+    /// Whether shops' endpoints may be plain http and at private addresses [default: on in development]
+    #[arg(long, env = "JARI_WEBHOOK_PRIVATE")]
+    pub webhook_private: Option<Switch>,
     /// How long after its due date a virtual account without a deposit is taken for over, ms [default: 600000]
     #[arg(long, env = "JARI_DEPOSIT_GRACE_MS")]
     pub deposit_grace_ms: Option<u64>,
@@ -263,7 +266,7 @@ impl Settings {
             resend_ratio, circuit, lanes, rate_limits, lab_workers, trusted_proxies, secret_key,
             toss_client_key, toss_secret_key, toss_secret_key_file, toss_url, toss_window_url, site_root, drain_ms,
             unknown_bound_ms, pg_inquiries, webhook_keep_days, webhook_strangers, webhook_rate, cancel_cutoff_ms,
-            operator_token, operator_token_file, ops_password_hash, ops_password_hash_file, deposit_grace_ms, secret_key_file, toss_test_code,
+            operator_token, operator_token_file, ops_password_hash, ops_password_hash_file, deposit_grace_ms, webhook_private, secret_key_file, toss_test_code,
             kakaopay_cid, kakaopay_secret_key, kakaopay_secret_key_file, kakaopay_url,
             kakaopay_pg_cap, kakaopay_pg_reserve, kakaopay_pg_timeout_ms, kakaopay_pg_connect_timeout_ms,
             kakaopay_response_wait_ms, kakaopay_poll_interval_ms, kakaopay_poll_count, kakaopay_pg_confirm_window_ms)

@@ -35,7 +35,8 @@ pub(super) fn busy(request: &Request, code: ProblemCode) -> Response {
         .get(header::ACCEPT)
         .and_then(|accept| accept.to_str().ok())
         .is_some_and(|accept| accept.contains("text/html"));
-    if !wants_page || request.uri().path().starts_with("/api/") {
+    let path = request.uri().path();
+    if !wants_page || path.starts_with("/api/") || path.starts_with("/v1/") {
         return refusal.into_response();
     }
     if request.method() == Method::POST {

@@ -46,7 +46,7 @@ async fn cancel_order(
     }
     let client_key = key_of(&headers)?;
     check(&request)?;
-    let asker = asker(app, &headers, scope.owner);
+    let asker = asker(app, &headers, own(scope));
     let order_id = visible(app, &order, asker.as_ref()).await?;
     let Some(asker) = asker else {
         return Err(Refusal::new(ProblemCode::OrderNotFound));
@@ -65,6 +65,11 @@ async fn cancel_order(
         Answer::Problem(code, None) => Refusal::new(code).into_response(),
         Answer::Problem(code, Some(detail)) => Refusal::new(code).with(detail).into_response(),
     })
+}
+
+/// The shopper, of an order of this shop: another shop decides itself what it gives back.
+fn own(scope: Scope) -> Option<Owner> {
+    scope.owner.filter(|_| !scope.linked)
 }
 
 /// Who asks: the operator by its token, else the shopper by the cookie. Whoever comes with a wrong token is nobody.
@@ -100,7 +105,7 @@ async fn visible(app: &App, order: &str, asker: Option<&Asker>) -> Result<OrderI
     may.then_some(id).ok_or_else(missing)
 }
 
-fn key_of(headers: &HeaderMap) -> Result<IdempotencyKey, Refusal> {
+pub(super) fn key_of(headers: &HeaderMap) -> Result<IdempotencyKey, Refusal> {
     let bad = || {
         Refusal::new(ProblemCode::InvalidRequest)
             .with("Idempotency-Key: once, 1 to 200 visible ASCII characters")
@@ -132,7 +137,7 @@ fn account_of(request: &CancelRequest) -> Result<Option<RefundAccount>, Refusal>
     })
 }
 
-fn check(request: &CancelRequest) -> Result<(), Refusal> {
+pub(super) fn check(request: &CancelRequest) -> Result<(), Refusal> {
     let invalid = |detail: &str| Refusal::new(ProblemCode::InvalidRequest).with(detail);
     let reason = &request.reason;
     let plain = !reason.trim().is_empty() && !reason.chars().any(char::is_control);
@@ -164,7 +169,7 @@ async fn cancel_by_form(
     let order_id = OrderId::parse(&order).map_err(|_| Refusal::new(ProblemCode::OrderNotFound))?;
     let here = format!("/orders/{order_id}");
     let with = |code: ProblemCode| Redirect::to(&format!("{here}?notice={code}")).into_response();
-    let (Some(owner), Some(client_key)) = (scope.owner, parse_key(&form.key)) else {
+    let (Some(owner), Some(client_key)) = (own(scope), parse_key(&form.key)) else {
         return Ok(with(ProblemCode::InvalidRequest));
     };
     if app.stopping.is_cancelled() {

@@ -17,6 +17,7 @@ use super::orders::{address_of, make_order, open_window, own_order, public_url};
 use super::payments::Receipt;
 use super::problem::Refusal;
 use super::shopper::owner_or_new;
+use crate::app::App;
 use crate::confirm::{Answer, Confirm, start};
 use crate::window::Opening;
 
@@ -191,21 +192,24 @@ async fn language(
     Form(form): Form<LanguageForm>,
 ) -> Response {
     let lang = app::text::Lang::parse(&form.lang).unwrap_or(scope.lang);
-    let secure = if web.app.config.is_development() {
-        ""
-    } else {
-        "; Secure"
-    };
-    let cookie = format!(
-        "jari_lang={}; Path=/; Max-Age=31536000; SameSite=Lax; HttpOnly{secure}",
-        lang.tag()
-    );
+    let cookie = language_cookie(&web.app, lang);
     let back = local(&form.back);
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, back)]).into_response();
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     response
+}
+
+/// The cookie that keeps a language.
+pub(super) fn language_cookie(app: &App, lang: app::text::Lang) -> String {
+    let secure = if app.config.is_development() {
+        ""
+    } else {
+        "; Secure"
+    };
+    let tag = lang.tag();
+    format!("jari_lang={tag}; Path=/; Max-Age=31536000; SameSite=Lax; HttpOnly{secure}")
 }
 
 /// A path of ours to go back to; anything else leads home.

@@ -21,6 +21,7 @@ use super::{Web, body};
 use crate::config::Switch;
 use crate::lanes::Class;
 use crate::store::Owner;
+use crate::store::merchant::ShopId;
 
 /// Orders that one address may make a minute, and at once. Mobile carriers put thousands of shoppers behind one address.
 const ORDERS_OF_ADDRESS: (u32, u32) = (300, 100);
@@ -30,6 +31,10 @@ const ORDERS_OF_SHOPPER: (u32, u32) = (20, 10);
 const CONFIRMS_OF_ADDRESS: (u32, u32) = (600, 200);
 /// Confirms of one shopper a minute, and at once: a declined card is tried again by hand.
 const CONFIRMS_OF_SHOPPER: (u32, u32) = (30, 10);
+/// Orders and refunds that one shop may ask for by its keys a minute, and at once: one machine asks for all its shoppers.
+const WRITES_OF_SHOP: (u32, u32) = (1_200, 200);
+/// What one shop may look at by its keys a minute, and at once.
+const READS_OF_SHOP: (u32, u32) = (2_400, 400);
 
 /// Holds a request in its lane for as long as it is worked on. A refusal says nothing about any order.
 ///
@@ -84,6 +89,8 @@ pub struct RateLimits {
     order_session: DefaultKeyedRateLimiter<Owner>,
     confirm_ip: DefaultKeyedRateLimiter<IpAddr>,
     confirm_session: DefaultKeyedRateLimiter<Owner>,
+    shop_write: DefaultKeyedRateLimiter<ShopId>,
+    shop_read: DefaultKeyedRateLimiter<ShopId>,
 }
 
 impl Default for RateLimits {
@@ -97,6 +104,8 @@ impl Default for RateLimits {
             order_session: RateLimiter::keyed(quota(ORDERS_OF_SHOPPER)),
             confirm_ip: RateLimiter::keyed(quota(CONFIRMS_OF_ADDRESS)),
             confirm_session: RateLimiter::keyed(quota(CONFIRMS_OF_SHOPPER)),
+            shop_write: RateLimiter::keyed(quota(WRITES_OF_SHOP)),
+            shop_read: RateLimiter::keyed(quota(READS_OF_SHOP)),
         }
     }
 }
@@ -124,19 +133,36 @@ impl RateLimits {
         of_ip.check_key(&ip).is_err().then_some(labels.0)
     }
 
+    /// Whether a shop asks too much by its keys. Counts the exchange otherwise.
+    pub(super) fn shop_exceeds(&self, shop: ShopId, writes: bool) -> bool {
+        let (limits, label) = if writes {
+            (&self.shop_write, "shop_write")
+        } else {
+            (&self.shop_read, "shop_read")
+        };
+        let exceeds = limits.check_key(&shop).is_err();
+        if exceeds {
+            counter!("rate_limited_total", "limit" => label).increment(1);
+        }
+        exceeds
+    }
+
     /// Drops what is not needed any more.
     pub fn tidy(&self) {
         self.order_ip.retain_recent();
         self.order_session.retain_recent();
         self.confirm_ip.retain_recent();
         self.confirm_session.retain_recent();
+        self.shop_write.retain_recent();
+        self.shop_read.retain_recent();
     }
 }
 
 /// Refuses an address or a shopper that asks too much; nothing is claimed by a refusal.
 pub(super) async fn rate(State(web): State<Web>, request: Request, next: Next) -> Response {
     let app = &web.app;
-    if app.config.rate_limits == Switch::Off || request.method() != Method::POST {
+    let by_key = request.uri().path().starts_with("/v1/");
+    if app.config.rate_limits == Switch::Off || by_key || request.method() != Method::POST {
         return next.run(request).await;
     }
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
@@ -248,6 +274,13 @@ mod tests {
             assert_eq!(exceeded(&busy), Some("confirm_session"));
         }
         assert_eq!(exceeded(&other), None);
+        for _ in 0..WRITES_OF_SHOP.1 {
+            assert!(!limits.shop_exceeds(ShopId(1), true));
+        }
+        let stopped = (0..1_000).filter(|_| limits.shop_exceeds(ShopId(1), true));
+        assert!(stopped.count() > 500);
+        assert!(!limits.shop_exceeds(ShopId(1), false));
+        assert!(!limits.shop_exceeds(ShopId(2), true));
         let poll = limits.exceeded(Class::Poll, ip("192.0.2.1"), Some(&busy));
         assert_eq!(poll, None);
     }

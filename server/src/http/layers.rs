@@ -12,6 +12,7 @@ use payment::wire::ProblemCode;
 use tracing::Instrument as _;
 
 use super::Web;
+use super::link::Links;
 use super::problem::{Refusal, retry_after};
 use super::shopper;
 use crate::metrics;
@@ -24,8 +25,13 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Who asks, in which language: found once, used by pages and API alike.
 #[derive(Debug, Clone)]
 pub(super) struct Scope {
-    /// The shopper; `None` before the first order.
+    /// The shopper; `None` before the first order. Where the address names an order whose link was opened here, whoever
+    /// may see that one.
     pub(super) owner: Option<Owner>,
+    /// Whether that is by a link of another shop's order.
+    pub(super) linked: bool,
+    /// The orders whose links were opened here.
+    pub(super) links: Links,
     /// The language of pages.
     pub(super) lang: Lang,
 }
@@ -36,9 +42,15 @@ pub(super) async fn request_scope(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let owner = shopper::owner(request.headers(), &web);
-    let lang = language(request.headers());
-    request.extensions_mut().insert(Scope { owner, lang });
+    let links = Links::of(request.headers(), &web);
+    let linked = links.owner_in(request.uri().path());
+    let scope = Scope {
+        linked: linked.is_some(),
+        owner: linked.or_else(|| shopper::owner(request.headers(), &web)),
+        links,
+        lang: language(request.headers()),
+    };
+    request.extensions_mut().insert(scope);
     let id = request_id(request.headers());
     let span = tracing::info_span!("request", %id, method = %request.method());
     let mut response = next.run(request).instrument(span).await;

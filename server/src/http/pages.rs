@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use app::data::{
     Answer, CancelOffer, Card, HistoryPage, HistoryRow, Line, MomentKind, OrderGroup, OrderPage,
-    PageContext, PageData, PaidFacts, Panel, RefundLine, ReturnedAttempt, Unavailable,
+    PageContext, PageData, PaidFacts, Panel, RefundLine, ReturnedAttempt, Seller, Unavailable,
 };
 use app::text::Lang;
 use axum::Router;
@@ -26,6 +26,7 @@ use super::problem::Refusal;
 use super::timeline::{self, korean_time, moment};
 use super::{Web, assets, console_data, dev};
 use crate::app::App;
+use crate::merchant;
 use crate::random;
 use crate::refund;
 use crate::store::{
@@ -69,7 +70,9 @@ fn provide(web: &Web) {
         return;
     };
     let scope = parts.extensions.get::<Scope>().cloned();
-    let (owner, lang) = scope.map_or((None, Lang::Ko), |scope| (scope.owner, scope.lang));
+    let (owner, linked, lang) = scope.map_or((None, false, Lang::Ko), |scope| {
+        (scope.owner, scope.linked, scope.lang)
+    });
     if let Some(policy) = policy(web) {
         response.insert_header(header::CONTENT_SECURITY_POLICY, policy);
     }
@@ -89,6 +92,7 @@ fn provide(web: &Web) {
         data: Arc::new(Data {
             app: Arc::clone(&web.app),
             owner,
+            linked,
             lang,
         }),
         console: Arc::new(console_data::Data {
@@ -125,6 +129,8 @@ fn policy(web: &Web) -> Option<HeaderValue> {
 struct Data {
     app: Arc<App>,
     owner: Option<Owner>,
+    /// Whether the page is of another shop's order.
+    linked: bool,
     lang: Lang,
 }
 
@@ -160,6 +166,7 @@ impl PageData for Data {
 
     fn order(&self, id: OrderId, reference: Option<AttemptReference>) -> Answer<Option<OrderPage>> {
         let (app, owner, lang) = (Arc::clone(&self.app), self.owner.clone(), self.lang);
+        let linked = self.linked;
         Box::pin(async move {
             let order = app.polls.order(&id).await.map_err(unavailable)?;
             let Some(order) = order.filter(|order| Some(&order.owner) == owner.as_ref()) else {
@@ -175,14 +182,23 @@ impl PageData for Data {
             let evidence = app.polls.evidence(&order.id).await.map_err(unavailable)?;
             let refunds = app.polls.refunds_of(&order.id).await.map_err(unavailable)?;
             let gateway_truth = dev::truth(&app, &order).await;
-            Ok(Some(order_page(
+            let seller = if linked {
+                seller(&app, &order).await.map_err(unavailable)?
+            } else {
+                None
+            };
+            let mut page = order_page(
                 &app,
                 &order,
                 (lines, &refunds),
                 &evidence,
                 lang,
                 (returned, gateway_truth),
-            )))
+            );
+            // What is given back of its orders another shop decides.
+            page.cancel = page.cancel.filter(|_| seller.is_none());
+            page.seller = seller;
+            Ok(Some(page))
         })
     }
 
@@ -257,6 +273,19 @@ fn paid_facts(order: &OrderRecord, evidence: &[EvidenceRow], lang: Lang) -> Opti
     })
 }
 
+/// The shop that an order comes from, and where that wants its shopper back: with the order's name and nothing else, since
+/// whatever else an address said could be made up.
+async fn seller(app: &App, order: &OrderRecord) -> Result<Option<Seller>, StoreError> {
+    let Some(merchants) = &app.merchants else {
+        return Ok(None);
+    };
+    let known = merchants.shop_order(&order.id).await?;
+    Ok(known.map(|known| Seller {
+        back: merchant::return_address(&known.return_url, &order.id),
+        title: known.title,
+    }))
+}
+
 fn returned(order: &OrderRecord, reference: &AttemptReference) -> Option<ReturnedAttempt> {
     let record = order
         .attempts
@@ -321,6 +350,7 @@ fn order_page(
             amount,
             key: random::idempotency_key("page").to_string(),
         }),
+        seller: None,
     }
 }
 

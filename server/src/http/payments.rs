@@ -6,7 +6,7 @@ use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use axum::{Json as JsonBody, Router};
+use axum::{Extension, Json as JsonBody, Router};
 use payment::deadline::{
     Deadline, LONGEST_TIMEOUT, REQUEST_START_HEADER, TIMEOUT_HEADER, TimeLeft, parse_request_start,
     parse_timeout,
@@ -16,8 +16,8 @@ use payment::wire::{ConfirmRequest, ProblemCode};
 
 use super::Web;
 use super::body::Json;
+use super::layers::Scope;
 use super::problem::Refusal;
-use super::shopper::Shopper;
 use crate::app::App;
 use crate::clock::EpochMs;
 use crate::config::Switch;
@@ -36,7 +36,7 @@ async fn confirm_payment(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     received: Receipt,
     headers: HeaderMap,
-    Shopper(owner): Shopper,
+    Extension(scope): Extension<Scope>,
     Json(request): Json<ConfirmRequest>,
 ) -> Result<Response, Refusal> {
     let app = &web.app;
@@ -44,6 +44,9 @@ async fn confirm_payment(
         return Err(Refusal::new(ProblemCode::ShuttingDown));
     }
     let deadline = deadline(app, &headers, peer.ip(), received.0)?;
+    let linked = scope.links.owner_of_payment(app, &request.order_id).await?;
+    let owner = linked.or(scope.owner);
+    let owner = owner.ok_or_else(|| Refusal::new(ProblemCode::OrderNotFound))?;
     let answer = confirm(
         app,
         Confirm {

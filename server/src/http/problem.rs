@@ -81,6 +81,7 @@ const fn title(code: ProblemCode) -> &'static str {
         ProblemCode::InvalidRequest => "The request is not valid",
         ProblemCode::InvalidTimeoutHeader => "X-Request-Timeout-Ms is not valid",
         ProblemCode::AmountMismatch => "The amount is not the order's",
+        ProblemCode::Unauthorized => "The API key is missing, wrong or revoked",
         ProblemCode::Declined => "The payment was declined; nothing was charged",
         ProblemCode::ForbiddenOrigin => "The request comes from another site",
         ProblemCode::OrderNotFound => "There is no such order",
@@ -135,6 +136,9 @@ impl IntoResponse for Refusal {
             header::CONTENT_TYPE,
             HeaderValue::from_static("application/problem+json"),
         );
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if status == StatusCode::SERVICE_UNAVAILABLE || status == StatusCode::TOO_MANY_REQUESTS {
             headers.insert(header::RETRY_AFTER, retry_after());
         }

@@ -14,6 +14,8 @@ use crate::gateway::webhook::Subject;
 use crate::serve;
 use crate::store::desk::{StoredWebhook, WebhookFilter, WebhookState};
 
+mod out;
+
 /// What to do with stored webhooks.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
@@ -21,6 +23,9 @@ pub enum Command {
     List(ListArgs),
     /// Has them looked at again by a running server
     Replay(ReplayArgs),
+    /// What shops' own endpoints are told
+    #[command(subcommand)]
+    Out(out::Command),
 }
 
 /// Which ones.
@@ -82,6 +87,7 @@ pub async fn run(desk: &Desk, command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::List(args) => list(desk, args).await?,
         Command::Replay(args) => replay(desk, args).await?,
+        Command::Out(command) => out::run(desk, command).await?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use payment::id::{GatewayName, Sku};
 
+use super::merchant::MerchantStore;
 use super::{AttemptId, AttemptRecord, EvidenceRow, Store, StoreError};
 use crate::clock::EpochMs;
 
@@ -102,7 +103,7 @@ pub struct StockCount {
 
 /// What operators' commands ask of the database, beyond what the server itself does.
 #[async_trait]
-pub trait DeskStore: Store {
+pub trait DeskStore: Store + MerchantStore {
     /// The attempts that are not final, the oldest first: unknown, to be given back, awaiting a deposit, and approving.
     /// Those in doubt since before a moment, at most so many.
     async fn unresolved(&self, before: EpochMs, most: u32) -> Result<Vec<Unresolved>, StoreError>;

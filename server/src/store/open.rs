@@ -5,6 +5,7 @@ use std::sync::Arc;
 use payment::time::Millis;
 
 use super::console::ConsoleStore;
+use super::merchant::MerchantStore;
 use super::postgres::PostgresStore;
 use super::sql::SqlStore;
 use super::sql::engine::Engine;
@@ -20,6 +21,8 @@ pub struct Stores {
     pub polls: Arc<dyn Store>,
     /// For what is only looked at.
     pub reads: Arc<dyn Store>,
+    /// For shops that sell through this checkout.
+    pub merchants: Arc<dyn MerchantStore>,
 }
 
 /// Opens and migrates a database; `apart` gives each use connections of its own.
@@ -66,6 +69,7 @@ async fn by_use<D: Engine>(core: SqlStore<D>, apart: bool) -> Result<Stores, Sto
     Ok(Stores {
         core: Arc::new(core),
         polls: Arc::new(polls),
+        merchants: Arc::new(reads.clone()),
         reads: Arc::new(reads),
     })
 }

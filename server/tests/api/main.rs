@@ -17,6 +17,7 @@ mod late;
 mod link;
 mod load;
 mod matrix;
+mod merchant;
 mod node;
 mod nodes;
 mod once;

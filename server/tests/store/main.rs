@@ -32,6 +32,8 @@ mod feed;
 mod kept;
 mod lapse;
 mod late;
+#[cfg(not(feature = "in-memory"))]
+mod merchant;
 mod nodes;
 #[cfg(not(feature = "in-memory"))]
 mod operator;

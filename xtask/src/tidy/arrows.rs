@@ -63,6 +63,12 @@ const PARTS: &[Part] = &[
         may_use: &["payment", "server"],
         must_not_know: &["axum", "leptos", "reqwest", "sqlx"],
     },
+    // As a stranger would write it: it knows Jari by its API alone.
+    Part {
+        name: "shop",
+        may_use: &[],
+        must_not_know: &["leptos", "sqlx"],
+    },
     Part {
         name: "xtask",
         may_use: &[],

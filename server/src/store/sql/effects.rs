@@ -4,7 +4,7 @@ use payment::id::OrderId;
 use payment::time::Millis;
 
 use super::engine::{Columns, Engine, Sql, Statement, Tx, values};
-use super::{commit, orders, rows};
+use super::{commit, deliveries, orders, rows};
 use crate::clock::EpochMs;
 use crate::store::effects::{Effect, EffectEnd, EffectKind, EffectsWaiting, NotificationRow};
 use crate::store::{AttemptId, StoreError};
@@ -129,6 +129,7 @@ pub(super) async fn end<D: Engine>(
         own[*index] = ended.changed == 1;
         if own[*index] {
             telling.push(notifying(&ends[*index]));
+            telling.push(deliveries::queueing(ends[*index].id, now));
         }
     }
     db.run(&telling).await?;

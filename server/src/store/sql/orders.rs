@@ -127,16 +127,19 @@ async fn insert_order<C: Sql>(
     Ok(())
 }
 
-/// A statement that selects the lines of an order; `$id` is an expression.
+/// A statement that selects the lines of an order; `$id` is an expression. Another shop's own lines are on no shelf: one name
+/// in both languages, and the picture of whatever is not known.
 macro_rules! select_lines {
     ($name:literal, $id:literal) => {
         concat!(
             "-- ",
             $name,
-            "\nSELECT l.sku, p.name_ko, p.name_en, l.quantity, l.price_won FROM order_lines l \
+            "\nSELECT l.sku, p.name_ko, p.name_en, l.quantity, l.price_won, p.position FROM order_lines l \
              JOIN products p ON p.sku = l.sku WHERE l.order_id = ",
             $id,
-            " ORDER BY p.position"
+            " UNION ALL SELECT 'line', name, name, quantity, price_won, position FROM shop_lines WHERE order_id = ",
+            $id,
+            " ORDER BY position"
         )
     };
 }
