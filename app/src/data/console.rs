@@ -155,6 +155,10 @@ pub struct Overview {
     pub webhooks_parked: u64,
     /// Refunds whose result is still to come.
     pub refunds_open: u64,
+    /// What shops' endpoints are still to be told.
+    pub shop_webhooks: u64,
+    /// Those of them that an endpoint did not take when it was told, the newest first.
+    pub late: Vec<ShopWebhook>,
     /// What is not final, the oldest first.
     pub open: Vec<OpenPayment>,
     /// Whether there are more than are shown.
@@ -171,6 +175,8 @@ impl Overview {
             webhooks_new: 0,
             webhooks_parked: 0,
             refunds_open: 0,
+            shop_webhooks: 0,
+            late: Vec::new(),
             open: Vec::new(),
             more: false,
         }
@@ -236,6 +242,38 @@ pub struct RefundRow {
     pub asked: String,
 }
 
+/// What the endpoint of another shop is told of one of its orders.
+#[derive(Debug, Clone)]
+pub struct ShopWebhook {
+    /// Its number, by which it is sent again.
+    pub id: i64,
+    /// The shop's name.
+    pub shop: String,
+    /// About which order.
+    pub order_id: String,
+    /// What happened.
+    pub event: String,
+    /// How far telling it has come.
+    pub status: &'static str,
+    /// How often it was tried.
+    pub tries: u32,
+    /// What the endpoint said last.
+    pub told: String,
+    /// When it happened, written for people.
+    pub at: String,
+}
+
+/// The other shop that an order comes from.
+#[derive(Debug, Clone)]
+pub struct ShopFacts {
+    /// What shoppers call it.
+    pub title: String,
+    /// Its own name for the order.
+    pub reference: String,
+    /// What its endpoint is told, the newest first.
+    pub webhooks: Vec<ShopWebhook>,
+}
+
 /// Something that an operator did.
 #[derive(Debug, Clone)]
 pub struct Deed {
@@ -266,6 +304,8 @@ pub struct OrderDesk {
     pub created: String,
     /// Its attempts, the first first.
     pub attempts: Vec<AttemptRow>,
+    /// The shop that it comes from; `None` is this one.
+    pub shop: Option<ShopFacts>,
     /// What was learned, the oldest first.
     pub evidence: Vec<Learned>,
     /// Its refunds, the oldest first.

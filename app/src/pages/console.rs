@@ -3,6 +3,7 @@
 pub mod deeds;
 pub mod desk;
 pub mod overview;
+mod shops;
 mod sign_in;
 
 use std::future::Future;

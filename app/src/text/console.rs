@@ -46,6 +46,18 @@ pub enum OpsWord {
     WebhooksParked,
     /// Refunds under way.
     RefundsOpen,
+    /// What shops' endpoints are still to be told.
+    ShopWebhooks,
+    /// What shops' endpoints did not take.
+    ShopWebhooksLate,
+    /// What a shop's endpoint is told.
+    ToldToShop,
+    /// A shop that sells through this checkout.
+    Shop,
+    /// The shop's own name for an order.
+    ShopReference,
+    /// How often something was tried.
+    Tries,
     /// What is not final.
     NotFinal,
     /// Nothing is open.
@@ -221,6 +233,12 @@ const fn korean(word: OpsWord) -> &'static str {
         OpsWord::WebhooksNew => "아직 보지 않은 웹훅",
         OpsWord::WebhooksParked => "결제를 기다리는 웹훅",
         OpsWord::RefundsOpen => "진행 중인 환불",
+        OpsWord::ShopWebhooks => "판매처에 보낼 웹훅",
+        OpsWord::ShopWebhooksLate => "판매처가 받지 못한 웹훅",
+        OpsWord::ToldToShop => "판매처에 보낸 웹훅",
+        OpsWord::Shop => "판매처",
+        OpsWord::ShopReference => "판매처 주문번호",
+        OpsWord::Tries => "시도 횟수",
         OpsWord::NotFinal => "끝나지 않은 결제, 오래된 순",
         OpsWord::AllFinal => "모든 결제가 끝났어요.",
         OpsWord::More => "더 있어요. 오래된 것부터 보여요.",
@@ -285,6 +303,12 @@ const fn english(word: OpsWord) -> &'static str {
         OpsWord::WebhooksNew => "Webhooks not looked at yet",
         OpsWord::WebhooksParked => "Webhooks that wait for their payment",
         OpsWord::RefundsOpen => "Refunds under way",
+        OpsWord::ShopWebhooks => "Webhooks to be sent to shops",
+        OpsWord::ShopWebhooksLate => "Webhooks that shops did not take",
+        OpsWord::ToldToShop => "Webhooks to the shop",
+        OpsWord::Shop => "Shop",
+        OpsWord::ShopReference => "Shop's own reference",
+        OpsWord::Tries => "Tries",
         OpsWord::NotFinal => "Not final, the oldest first",
         OpsWord::AllFinal => "Every payment is final.",
         OpsWord::More => "There are more; the oldest are shown.",

@@ -101,7 +101,7 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => v4(high, low),
         [0x2002, high, low, ..] => v4(high, low),
         // Teredo, benchmarking, ORCHID and the like; documentation.
-        [0x2001, 0..=0x1ff | 0xdb8, ..] => false,
+        [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,
         // Of all others only the global unicast range is in use.
         [first, ..] => (0x2000..=0x3fff).contains(&first),
     }
@@ -135,6 +135,12 @@ mod tests {
             "https://[fd00::1]/",
             "https://[fe80::1]/",
             "https://[2001:db8::1]/",
+            "https://[3fff:1::1]/",
+            "https://[::ffff:7f00:1]/",
+            "https://[::127.0.0.1]/",
+            "https://127.1/",
+            "https://127.0.0.1./",
+            "https://017700000001/",
             "http://shop.example/",
             "ftp://shop.example/",
             "https://user:word@shop.example/",

@@ -2,7 +2,7 @@
 
 use app::data::console::{
     AttemptRow, ConsoleData, Deed, Gauge, Learned, OpenPayment, OrderDesk, Overview, RefundRow,
-    Seen,
+    Seen, ShopFacts, ShopWebhook,
 };
 use app::data::{Answer, Unavailable};
 use app::text::Lang;
@@ -24,12 +24,15 @@ use crate::random;
 use crate::refund;
 use crate::store::console::ActionRow;
 use crate::store::desk::{Unresolved, WebhookFilter, WebhookState};
+use crate::store::merchant::{DeliveryFilter, DeliveryRow, DeliveryState};
 use crate::store::{AttemptRecord, StoreError};
 
 /// Payments on the first page.
 const MOST: u32 = 100;
 /// What operators did, on one page.
 const DEEDS: u32 = 200;
+/// Webhooks to shops on one page.
+const WEBHOOKS: u32 = 50;
 /// Of what a gateway literally said so many characters are shown.
 const TOLD: usize = 300;
 
@@ -119,12 +122,66 @@ async fn overview(web: &Web, console: &Console, lang: Lang) -> Result<Overview, 
         webhooks_new: count(WebhookState::New).await?,
         webhooks_parked: count(WebhookState::Parked).await?,
         refunds_open: census.refunds_open,
+        shop_webhooks: store.deliveries_waiting().await?.count,
+        late: late(console, lang).await?,
         open: open
             .iter()
             .map(|one| open_payment(one, now, lang))
             .collect(),
         more,
     })
+}
+
+/// What endpoints did not take when they were told, the newest first. What nobody tried yet is not late.
+async fn late(console: &Console, lang: Lang) -> Result<Vec<ShopWebhook>, StoreError> {
+    let waiting = DeliveryFilter {
+        state: Some(DeliveryState::Waiting),
+        tried: true,
+        ..DeliveryFilter::default()
+    };
+    let rows = console.desk.store.deliveries(waiting, WEBHOOKS).await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| shop_webhook(row, lang))
+        .collect())
+}
+
+fn shop_webhook(row: DeliveryRow, lang: Lang) -> ShopWebhook {
+    ShopWebhook {
+        id: row.seq,
+        shop: row.shop,
+        order_id: row.order_id.to_string(),
+        event: row.kind,
+        status: row.state.as_str(),
+        tries: row.tries,
+        told: plain(&row.told, TOLD),
+        at: korean_time(row.created_at, lang),
+    }
+}
+
+/// The other shop that an order comes from, and what that is told of it.
+async fn shop_facts(
+    console: &Console,
+    id: &OrderId,
+    lang: Lang,
+) -> Result<Option<ShopFacts>, StoreError> {
+    let store = &console.desk.store;
+    let Some(known) = store.shop_order(id).await? else {
+        return Ok(None);
+    };
+    let of_order = DeliveryFilter {
+        order: Some(id.clone()),
+        ..DeliveryFilter::default()
+    };
+    let rows = store.deliveries(of_order, WEBHOOKS).await?;
+    Ok(Some(ShopFacts {
+        title: known.title,
+        reference: known.reference,
+        webhooks: rows
+            .into_iter()
+            .map(|row| shop_webhook(row, lang))
+            .collect(),
+    }))
 }
 
 fn gauge(line: &Line, now: payment::time::Millis) -> Gauge {
@@ -174,6 +231,7 @@ async fn order_desk(
     let evidence = store.evidence(id).await?;
     let refunds = store.refunds_of(id).await?;
     let deeds = store.actions(Some(id), DEEDS).await?;
+    let shop = shop_facts(console, id, lang).await?;
     let learned = evidence.into_iter().map(|row| Learned {
         at: with_seconds(row.at),
         source: row.source,
@@ -189,6 +247,7 @@ async fn order_desk(
         attempts: attempts
             .map(|record| attempt_row(console, record))
             .collect(),
+        shop,
         evidence: learned.collect(),
         refundable: refund::left(&order, &refunds).map(|(left, _)| left),
         refunds: refunds

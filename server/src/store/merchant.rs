@@ -241,6 +241,10 @@ pub struct DeliveryFilter {
     pub seq: Option<i64>,
     /// Of this shop.
     pub shop: Option<String>,
+    /// About this order.
+    pub order: Option<OrderId>,
+    /// Only those of which an endpoint has said something, or was not reached.
+    pub tried: bool,
     /// Of what happened at that moment or later.
     pub since: Option<EpochMs>,
     /// Those that have come to this.

@@ -12,7 +12,7 @@ use crate::shop::Shop;
 const PASSWORD: &str = "correct horse battery";
 
 /// A hash that costs next to nothing.
-fn hash() -> String {
+pub(crate) fn hash() -> String {
     let cheap = Params::new(8, 1, 1, None).expect("parameters");
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, cheap);
     let hash = argon2.hash_password(PASSWORD.as_bytes());
@@ -24,7 +24,7 @@ async fn shop_with_console() -> Shop {
 }
 
 /// A browser at the console: it follows no redirect by itself, and keeps the console's cookie.
-struct Operator<'a> {
+pub(crate) struct Operator<'a> {
     shop: &'a Shop,
     client: Client,
     cookie: Option<String>,
@@ -44,7 +44,7 @@ impl<'a> Operator<'a> {
         }
     }
 
-    async fn signed_in(shop: &'a Shop) -> Self {
+    pub(crate) async fn signed_in(shop: &'a Shop) -> Self {
         let mut operator = Self::at(shop);
         assert_eq!(operator.sign_in(PASSWORD).await, "/ops");
         assert!(operator.cookie.is_some());
@@ -80,7 +80,7 @@ impl<'a> Operator<'a> {
             .expect("an answer")
     }
 
-    async fn page(&self, path: &str) -> (u16, String) {
+    pub(crate) async fn page(&self, path: &str) -> (u16, String) {
         let request = self.client.get(format!("{}{path}", self.shop.url));
         let cookie = self.cookie.clone().unwrap_or_default();
         let request = request

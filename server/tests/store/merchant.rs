@@ -388,11 +388,24 @@ async fn deliveries_are_listed_and_replayed(db: Db) {
         seq,
         state,
         shop: Some("vases".to_owned()),
+        order: None,
+        tried: false,
         since: Some(NOW),
     };
     let none = which(None, Some(DeliveryState::GivenUp));
     assert!(desk.deliveries(none.clone(), 9).await.unwrap().is_empty());
     assert_eq!(desk.replay_deliveries(none, NOW).await.unwrap(), 0);
+    let of_first = DeliveryFilter {
+        order: Some(OrderId::parse("ord_1").unwrap()),
+        ..DeliveryFilter::default()
+    };
+    let of_first = desk.deliveries(of_first, 9).await.unwrap();
+    assert_eq!(of_first, [listed[1].clone()]);
+    let tried = DeliveryFilter {
+        tried: true,
+        ..DeliveryFilter::default()
+    };
+    assert_eq!(desk.deliveries(tried, 9).await.unwrap(), listed);
     let one = which(Some(listed[0].seq), None);
     assert_eq!(desk.replay_deliveries(one, NOW).await.unwrap(), 1);
     // Both secrets sign until the old one's time is over.

@@ -5,8 +5,9 @@ use leptos_router::hooks::use_params_map;
 use payment::id::OrderId;
 
 use super::deeds::deeds;
+use super::shops::shop_webhooks;
 use super::{inside, notice, table};
-use crate::data::console::{AttemptRow, Learned, OrderDesk, RefundRow};
+use crate::data::console::{AttemptRow, Learned, OrderDesk, RefundRow, ShopFacts};
 use crate::pages::page;
 use crate::text::{Lang, OpsWord};
 
@@ -59,6 +60,7 @@ fn body(order: OrderDesk, lang: Lang) -> AnyView {
     let nothing = refund
         .is_none()
         .then(|| view! { <p>{lang.ops(OpsWord::NothingToRefund)}</p> });
+    let shop = order.shop.map(|shop| from_shop(shop, lang));
     view! {
         <h1>{lang.ops(OpsWord::Order)}</h1>
         <section class="console-card" data-testid="desk" data-status=order.status>
@@ -69,6 +71,7 @@ fn body(order: OrderDesk, lang: Lang) -> AnyView {
                 <div class="console-count"><dt>{lang.ops(OpsWord::At)}</dt><dd>{order.created}</dd></div>
             </dl>
         </section>
+        {shop}
         <section class="console-part" aria-labelledby="console-attempts">
             <h2 id="console-attempts">{lang.ops(OpsWord::Attempts)}</h2>
             {attempts.map(|attempt| view! { <Attempt attempt lang/> }).collect_view()}
@@ -89,6 +92,23 @@ fn body(order: OrderDesk, lang: Lang) -> AnyView {
         </section>
     }
     .into_any()
+}
+
+/// Whose an order of another shop is, and what that shop is told of it.
+fn from_shop(shop: ShopFacts, lang: Lang) -> impl IntoView {
+    view! {
+        <section class="console-card" data-testid="desk-shop" aria-labelledby="console-shop">
+            <h2 id="console-shop">{lang.ops(OpsWord::Shop)}</h2>
+            <dl class="console-counts">
+                <div class="console-count"><dt>{lang.ops(OpsWord::Shop)}</dt><dd>{shop.title}</dd></div>
+                <div class="console-count">
+                    <dt>{lang.ops(OpsWord::ShopReference)}</dt>
+                    <dd><code>{shop.reference}</code></dd>
+                </div>
+            </dl>
+            {shop_webhooks(shop.webhooks, OpsWord::ToldToShop, lang)}
+        </section>
+    }
 }
 
 /// One attempt with what may be done about it.

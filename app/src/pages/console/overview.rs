@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 
+use super::shops::shop_webhooks;
 use super::{inside, notice, table};
 use crate::data::console::{Gauge, OpenPayment, Overview};
 use crate::pages::page;
@@ -28,6 +29,7 @@ fn body(data: Overview, lang: Lang) -> AnyView {
             data.webhooks_parked,
             "webhooks-parked",
         ),
+        (OpsWord::ShopWebhooks, data.shop_webhooks, "shop-webhooks"),
     ];
     let counts = counts.map(|(word, count, name)| {
         view! {
@@ -60,6 +62,14 @@ fn body(data: Overview, lang: Lang) -> AnyView {
             rows,
         )
     };
+    let late = (!data.late.is_empty()).then(|| {
+        view! {
+            <section class="console-card" aria-labelledby="console-late">
+                <h2 id="console-late">{lang.ops(OpsWord::ShopWebhooksLate)}</h2>
+                {shop_webhooks(data.late, OpsWord::ShopWebhooksLate, lang)}
+            </section>
+        }
+    });
     view! {
         <h1>{lang.ops(OpsWord::Payments)}</h1>
         <section class="console-card" aria-labelledby="console-now">
@@ -71,6 +81,7 @@ fn body(data: Overview, lang: Lang) -> AnyView {
             {open}
             {more}
         </section>
+        {late}
     }
     .into_any()
 }

@@ -44,10 +44,7 @@ fn shown(
     public_url: &str,
 ) -> Order {
     let unknown = record.attempts.iter().any(in_doubt);
-    let paid = record
-        .attempts
-        .iter()
-        .find(|attempt| attempt.attempt.counts_as_paid());
+    let paid = paying(&record.attempts);
     Order {
         id: record.id.to_string(),
         reference: known.reference.clone(),
@@ -72,6 +69,17 @@ fn shown(
             .collect(),
         refunds: refunds.iter().map(refund).collect(),
     }
+}
+
+/// The try that pays the order, else the one that paid it before all of it went back: by whose charge the order has its
+/// status (`payment::order::derive`).
+fn paying(attempts: &[AttemptRecord]) -> Option<&AttemptRecord> {
+    let pays = |record: &&AttemptRecord| record.attempt.counts_as_paid();
+    let went_back =
+        |record: &&AttemptRecord| record.attempt.status == Stored::Canceled && !record.attempt.void;
+    let mut attempts = attempts.iter();
+    let paying = attempts.clone().find(pays);
+    paying.or_else(|| attempts.find(went_back))
 }
 
 fn line(line: LineRow) -> OrderLine {

@@ -69,6 +69,8 @@ impl Which {
         Ok(DeliveryFilter {
             seq,
             shop: self.shop.clone(),
+            order: None,
+            tried: false,
             since: since.map(|text| self.zone.moment(text)).transpose()?,
             state: self.state,
         })

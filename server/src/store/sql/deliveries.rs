@@ -1,5 +1,6 @@
 //! What shops' endpoints are told: taken under a lease, and ended by whoever took it last.
 
+use payment::id::OrderId;
 use payment::time::Millis;
 
 use super::engine::{Columns, Engine, Sql, Statement, Tx, values};
@@ -119,12 +120,14 @@ pub(super) async fn waiting<C: Sql>(db: &mut C) -> Result<DeliveriesWaiting, Sto
     })
 }
 
-/// The deliveries that a filter lets through: `$1` number, `$2` shop, `$3` since, `$4` state; each or NULL.
+/// The deliveries that a filter lets through: `$1` number, `$2` shop, `$3` since, `$4` state, `$5` order, each
+/// or NULL; `$6` whether only those that were tried.
 macro_rules! is_wanted {
     () => {
         "(CAST($1 AS BIGINT) IS NULL OR d.seq = $1) AND (CAST($2 AS TEXT) IS NULL OR d.shop_id IN (SELECT s.id FROM shops s \
          WHERE s.name = $2)) AND (CAST($3 AS BIGINT) IS NULL OR d.created_at >= $3) AND (CAST($4 AS TEXT) IS NULL \
-         OR d.state = $4)"
+         OR d.state = $4) AND (CAST($5 AS TEXT) IS NULL OR d.order_id = $5) \
+         AND (CAST($6 AS BIGINT) = 0 OR d.told <> '')"
     };
 }
 
@@ -138,10 +141,19 @@ pub(super) async fn list<C: Sql>(
         "-- deliveries\nSELECT d.seq, s.name AS shop, d.order_id, n.kind, d.state, d.tries, d.told, d.created_at \
          FROM deliveries d JOIN shops s ON s.id = d.shop_id JOIN notifications n ON n.key = d.key WHERE ",
         is_wanted!(),
-        " ORDER BY d.seq DESC LIMIT $5"
+        " ORDER BY d.seq DESC LIMIT $7"
     );
     let state = which.state.map(DeliveryState::as_str);
-    let values = values![which.seq, which.shop.as_deref(), which.since, state, most];
+    let order = which.order.as_ref().map(OrderId::as_str);
+    let values = values![
+        which.seq,
+        which.shop.as_deref(),
+        which.since,
+        state,
+        order,
+        i64::from(which.tried),
+        most
+    ];
     let rows = db.rows("listing deliveries", sql, values).await?;
     let delivery = |row: &C::Row| {
         let state = DeliveryState::parse(row.text("state")?);
@@ -167,11 +179,20 @@ pub(super) async fn replay<C: Sql>(
 ) -> Result<u64, StoreError> {
     let now = db.clock(now).await?;
     let sql = concat!(
-        "-- replay_deliveries\nUPDATE deliveries AS d SET state = 'waiting', next_at = $5, since = $5, tries = 0, \
+        "-- replay_deliveries\nUPDATE deliveries AS d SET state = 'waiting', next_at = $7, since = $7, tries = 0, \
          taken_until = 0, takes = takes + 1, ended_at = NULL WHERE ",
         is_wanted!()
     );
     let state = which.state.map(DeliveryState::as_str);
-    let values = values![which.seq, which.shop.as_deref(), which.since, state, now];
+    let order = which.order.as_ref().map(OrderId::as_str);
+    let values = values![
+        which.seq,
+        which.shop.as_deref(),
+        which.since,
+        state,
+        order,
+        i64::from(which.tried),
+        now
+    ];
     db.execute("replaying deliveries", sql, values).await
 }

@@ -24,9 +24,8 @@ impl Document {
             let of_template: Vec<_> = template.split('/').collect();
             let mut both = of_template.iter().zip(&parts);
             of_template.len() == parts.len()
-                && both.all(|(known, given)| {
-                    known == given || (known.starts_with('{') && !given.is_empty())
-                })
+                // An order without a name is one that is not there.
+                && both.all(|(known, given)| known == given || known.starts_with('{'))
         };
         let (_, found) = paths.iter().find(|(template, _)| fits(template))?;
         found.get(method.as_str().to_lowercase())

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::endpoint::{Endpoint, SILENCE, secret_in};
 use super::{Merchant, arrive, id};
+use crate::console::{Operator, hash};
 use crate::node::PATIENCE;
 use crate::shop::Shop;
 
@@ -171,6 +172,28 @@ async fn no_endpoint_is_set_within_the_servers_own_network_unless_that_is_allowe
     let args = ["webhooks", "out", "set", "--shop", "vases", "--url", public];
     secret_in(&shop.command(&args).await);
     shop.end().await;
+}
+
+#[tokio::test]
+async fn the_console_shows_whose_an_order_is_and_what_its_shop_did_not_take() {
+    let shop = Shop::with(&[("JARI_OPS_PASSWORD_HASH", &hash())]).await;
+    let vases = Merchant::of(&shop, "vases").await;
+    let endpoint = Endpoint::open(&[503; 99]).await;
+    endpoint.of(&shop, "vases").await;
+    let made = vases.order("A-1").await;
+    let shopper = arrive(&shop, &made).await;
+    assert_eq!(shop.pay(&shopper).await.status, 200);
+    until_delivery(&shop, |row| row["told"] == "503").await;
+    let operator = Operator::signed_in(&shop).await;
+    let (_, page) = operator.page("/ops").await;
+    for text in ["shop-webhook", "vases", "order_paid", "503", id(&made)] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    let (_, page) = operator.page(&format!("/ops/orders/{}", id(&made))).await;
+    for text in ["desk-shop", "Vase &amp; Co", "A-1", "shop-webhook", "503"] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    shop.end_balanced().await;
 }
 
 #[tokio::test]
