@@ -8,6 +8,7 @@ mod call;
 pub(crate) mod kakaopay;
 mod outbox;
 mod plan;
+pub(crate) mod stripe;
 #[cfg(test)]
 mod tests;
 pub(crate) mod toss;
@@ -30,6 +31,7 @@ pub use kakaopay::{KakaoPayCall, Merchant, PageStep};
 use outbox::Outbox;
 pub use outbox::Webhook;
 use plan::Throws;
+pub use stripe::{StripeCall, StripeMerchant, StripeStep, stripe_signature};
 use work::{Stage, Work};
 
 /// Names one call while it is being worked on.
@@ -60,11 +62,13 @@ pub enum Next {
 pub struct Engine {
     secret_key: String,
     merchant: Merchant,
+    stripe_merchant: StripeMerchant,
     scenario: Scenario,
     dice: ChaCha8Rng,
     webhook_dice: ChaCha8Rng,
     books: Books,
     kakaopay: kakaopay::book::Book,
+    stripe: stripe::book::Book,
     idempotency: Idempotency,
     outbox: Outbox,
     work: HashMap<CallId, Work>,
@@ -86,11 +90,13 @@ impl Engine {
         Self {
             secret_key: secret_key.to_owned(),
             merchant: Merchant::default(),
+            stripe_merchant: StripeMerchant::default(),
             scenario: Scenario::default(),
             dice,
             webhook_dice,
             books: Books::new(seed, now_ms),
             kakaopay: kakaopay::book::Book::new(seed, now_ms),
+            stripe: stripe::book::Book::new(seed, now_ms),
             idempotency: Idempotency::default(),
             outbox: Outbox::default(),
             work: HashMap::new(),
@@ -107,6 +113,26 @@ impl Engine {
     pub fn with_kakaopay(mut self, merchant: Merchant) -> Self {
         self.merchant = merchant;
         self
+    }
+
+    /// The same gateway with another merchant of Stripe.
+    #[must_use]
+    pub fn with_stripe(mut self, merchant: StripeMerchant) -> Self {
+        self.stripe_merchant = merchant;
+        self
+    }
+
+    /// The headers that the sender of a webhook puts beside its body now.
+    pub fn webhook_headers(&self, webhook: &Webhook, now_ms: u64) -> Vec<(&'static str, String)> {
+        match webhook.gateway {
+            Gateway::Stripe if webhook.forged => Vec::new(),
+            Gateway::Stripe => {
+                let secret = &self.stripe_merchant.webhook_secret;
+                let signed = stripe_signature(secret, now_ms / 1_000, &webhook.body);
+                vec![("stripe-signature", signed)]
+            }
+            Gateway::Toss | Gateway::KakaoPay => toss::webhook_headers(webhook, now_ms),
+        }
     }
 
     /// The scenario in force.
@@ -127,6 +153,7 @@ impl Engine {
         let mut ledger = self.books.snapshot();
         ledger.calls = ledger.total_calls();
         self.kakaopay.write_to(&mut ledger);
+        self.stripe.write_to(&mut ledger);
         ledger
     }
 
@@ -149,6 +176,7 @@ impl Engine {
     pub fn reset_ledger(&mut self) {
         self.books.reset_ledger();
         self.kakaopay.reset();
+        self.stripe.reset();
         for gateway in Gateway::ALL {
             for operation in Operation::ALL {
                 self.note_in_flight(gateway, operation);
@@ -171,6 +199,14 @@ impl Engine {
     ) -> Result<String, String> {
         self.expire(now);
         kakaopay::authenticate(&mut self.kakaopay, order, amount)
+    }
+
+    /// Authorises the latest session of an order at Stripe, and gives the session's id; the error says what is missing.
+    pub fn authorise(&mut self, order: &str, amount: u64, now_ms: u64) -> Result<String, String> {
+        self.expire(now_ms);
+        let done = stripe::authorise(&mut self.stripe, order, amount, now_ms);
+        self.tell_changes(now_ms);
+        done
     }
 
     /// Lets KakaoPay's `order` show any status for an order's latest payment, or the truth again;
@@ -245,9 +281,10 @@ impl Engine {
         let life = |gateway| self.scenario.confirm_window_ms(gateway);
         let expiry = self.books.next_expiry(life(Gateway::Toss));
         let kakaopay = self.kakaopay.next_expiry(life(Gateway::KakaoPay));
+        let stripe = self.stripe.next_expiry(life(Gateway::Stripe));
         let behind = self.behind.first().map(|(at_ms, _)| *at_ms);
         let cancels = self.books.next_cancel_end(&self.scenario);
-        [expiry, kakaopay, behind, cancels, self.outbox.next_due()]
+        [expiry, kakaopay, stripe, behind, cancels, self.outbox.next_due()]
             .into_iter()
             .flatten()
             .min()
@@ -272,10 +309,28 @@ impl Engine {
         true
     }
 
-    /// Queues a webhook with any body now, past all switches.
+    /// Queues an event of Stripe about an order's latest payment now, past all switches.
+    pub fn tell_stripe(&mut self, order: &str, now_ms: u64) -> bool {
+        let Some((kind, object)) = self.stripe.event_of_order(order) else {
+            return false;
+        };
+        let webhook = self.event(kind, &object, now_ms);
+        self.outbox.push(now_ms, webhook);
+        true
+    }
+
+    /// Queues a webhook with any body now, past all switches; where a gateway signs its own, this one bears no signature.
     pub fn tell_raw(&mut self, gateway: Gateway, body: Bytes, now_ms: u64) {
         let id = self.books.fresh("whtrans_");
-        self.outbox.push(now_ms, Webhook::new(id, gateway, body));
+        let mut webhook = Webhook::new(id, gateway, body);
+        webhook.forged = true;
+        self.outbox.push(now_ms, webhook);
+    }
+
+    fn event(&mut self, kind: &str, object: &serde_json::Value, now_ms: u64) -> Webhook {
+        let id = self.books.fresh("evt_");
+        let body = stripe::wire::event(&id, kind, object, now_ms);
+        Webhook::new(id, Gateway::Stripe, body.into())
     }
 
     /// A deposit into an order's virtual account, or, with `undo`, the bank's word that there was none after all.
@@ -305,6 +360,12 @@ impl Engine {
     }
 
     fn tell_changes(&mut self, now_ms: u64) {
+        for (kind, object) in self.stripe.take_events() {
+            let webhook = self.event(kind, &object, now_ms);
+            let switches = &self.scenario.webhooks;
+            self.outbox
+                .add(webhook, switches, &mut self.webhook_dice, now_ms);
+        }
         for key in self.books.take_changed() {
             let Some(payment) = self.books.payment(&key) else {
                 continue;

@@ -2,6 +2,7 @@
 
 mod control;
 mod kakaopay;
+mod stripe;
 mod toss;
 mod window;
 mod work;
@@ -24,6 +25,7 @@ pub(crate) fn everything(shared: &Arc<Shared>) -> Router {
     Router::new()
         .merge(toss::router())
         .merge(kakaopay::router())
+        .merge(stripe::router())
         .merge(window::router())
         .merge(control::router())
         .with_state(Arc::clone(shared))
@@ -65,6 +67,10 @@ fn written(answer: Answer) -> Response {
     let named = [
         ("x-tosspayments-trace-id", Some(answer.trace)),
         ("idempotency-key", answer.idempotency_key),
+        (
+            "idempotent-replayed",
+            answer.replayed.then(|| "true".to_owned()),
+        ),
         ("location", answer.location),
         (
             "retry-after",

@@ -26,6 +26,7 @@ pub struct Identity {
 #[derive(Debug)]
 struct Entry {
     first_used_ms: u64,
+    print: Option<Vec<u8>>,
     answer: Option<Answer>,
 }
 
@@ -36,6 +37,8 @@ pub enum Known {
     First,
     /// The first one is still running.
     Running,
+    /// The first one was another request.
+    Other,
     /// The first one was answered so.
     Answered(Answer),
 }
@@ -47,13 +50,18 @@ pub struct Idempotency {
 }
 
 impl Idempotency {
-    /// Looks a call up, and takes its place when it is the first.
-    pub fn claim(&mut self, identity: &Identity, now_ms: u64) -> Known {
+    /// Looks a call up, and takes its place when it is the first. `print` is what else a repeat must have in common with it,
+    /// where the gateway looks at that.
+    pub fn claim(&mut self, identity: &Identity, print: Option<Vec<u8>>, now_ms: u64) -> Known {
         if let Some(entry) = self.entries.get(identity) {
             match &entry.answer {
+                _ if entry.print != print => return Known::Other,
                 None => return Known::Running,
                 Some(answer) if now_ms < entry.first_used_ms + KEPT_MS => {
-                    return Known::Answered(answer.clone());
+                    return Known::Answered(Answer {
+                        replayed: true,
+                        ..answer.clone()
+                    });
                 }
                 Some(_) => {}
             }
@@ -62,6 +70,7 @@ impl Idempotency {
             identity.clone(),
             Entry {
                 first_used_ms: now_ms,
+                print,
                 answer: None,
             },
         );
@@ -98,26 +107,26 @@ mod tests {
     fn a_key_runs_then_replays_then_is_forgotten_after_fifteen_days() {
         let mut store = Idempotency::default();
         let first = identity("k", "/confirm");
-        assert!(matches!(store.claim(&first, 0), Known::First));
-        assert!(matches!(store.claim(&first, 1), Known::Running));
+        assert!(matches!(store.claim(&first, None, 0), Known::First));
+        assert!(matches!(store.claim(&first, None, 1), Known::Running));
         store.bind(&first, &Answer::json(200, "{}"));
         assert!(matches!(
-            store.claim(&first, KEPT_MS - 1),
+            store.claim(&first, None, KEPT_MS - 1),
             Known::Answered(_)
         ));
-        assert!(matches!(store.claim(&first, KEPT_MS), Known::First));
+        assert!(matches!(store.claim(&first, None, KEPT_MS), Known::First));
     }
 
     #[test]
     fn another_url_or_a_released_key_is_a_first_call() {
         let mut store = Idempotency::default();
         let first = identity("k", "/confirm");
-        assert!(matches!(store.claim(&first, 0), Known::First));
+        assert!(matches!(store.claim(&first, None, 0), Known::First));
         assert!(matches!(
-            store.claim(&identity("k", "/cancel"), 0),
+            store.claim(&identity("k", "/cancel"), None, 0),
             Known::First
         ));
         store.release(&first);
-        assert!(matches!(store.claim(&first, 0), Known::First));
+        assert!(matches!(store.claim(&first, None, 0), Known::First));
     }
 }

@@ -39,6 +39,8 @@ pub struct PerGateway<T> {
     pub toss: T,
     /// KakaoPay.
     pub kakaopay: T,
+    /// Stripe.
+    pub stripe: T,
 }
 
 impl<T> PerGateway<T> {
@@ -47,6 +49,7 @@ impl<T> PerGateway<T> {
         match gateway {
             Gateway::Toss => &mut self.toss,
             Gateway::KakaoPay => &mut self.kakaopay,
+            Gateway::Stripe => &mut self.stripe,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A payment gateway for tests and labs: speaks the wires of Toss Payments and KakaoPay, breaks on
+//! A payment gateway for tests and labs: speaks the wires of Toss Payments, KakaoPay and Stripe, breaks on
 //! command, and keeps a ledger of what it really booked. It shares no code with the server it judges.
 #![doc = include_str!("../README.md")]
 

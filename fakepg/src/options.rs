@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use crate::engine::Merchant;
+use crate::engine::{Merchant, StripeMerchant};
 use crate::{Config, scenario_file};
 
-/// A payment gateway for tests and labs: speaks the wires of Toss Payments and KakaoPay, shows their
+/// A payment gateway for tests and labs: speaks the wires of Toss Payments, KakaoPay and Stripe, shows their
 /// payment windows, breaks on command, and keeps a ledger of what it really booked.
 ///
 /// Nothing is stored: a restart forgets every payment.
@@ -28,7 +28,7 @@ pub struct Options {
     #[arg(long, value_name = "URL")]
     pub webhook_url: Option<String>,
 
-    /// Where browsers reach the payment window of KakaoPay, if that is not the address which the
+    /// Where browsers reach the payment windows of KakaoPay and Stripe, if that is not the address which the
     /// shop's server calls
     #[arg(long, value_name = "URL")]
     pub public_url: Option<String>,
@@ -48,6 +48,14 @@ pub struct Options {
     /// The secret of that contract; when given, every call must carry it
     #[arg(long, value_name = "SECRET")]
     pub kakaopay_cid_secret: Option<String>,
+
+    /// The merchant's secret key at Stripe
+    #[arg(long, value_name = "KEY", default_value = "sk_test_fake")]
+    pub stripe_secret_key: String,
+
+    /// What Stripe's webhooks are signed with
+    #[arg(long, value_name = "SECRET", default_value = "whsec_fake")]
+    pub stripe_webhook_secret: String,
 
     /// Seeds all randomness
     #[arg(long, default_value_t = 1)]
@@ -81,6 +89,8 @@ Addresses:
   /window?gateway=toss&orderId=...      its payment window
   /online/v1/payment/{ready,approve,order,cancel}
                                         KakaoPay: Authorization: SECRET_KEY DEV_fake
+  /v1/checkout/sessions, /v1/payment_intents/{id}, /{id}/capture, /{id}/cancel, /v1/refunds
+                                        Stripe: Authorization: Bearer sk_test_fake
   /_control/{health,payments,scenario,ledger,webhooks}
                                         for tests: no key needed, so never let strangers reach it
 
@@ -106,6 +116,10 @@ impl Options {
                 cid: self.kakaopay_cid.clone(),
                 secret_key: self.kakaopay_secret_key.clone(),
                 cid_secret: self.kakaopay_cid_secret.clone(),
+            },
+            stripe: StripeMerchant {
+                secret_key: self.stripe_secret_key.clone(),
+                webhook_secret: self.stripe_webhook_secret.clone(),
             },
             seed: self.seed,
             scenario,

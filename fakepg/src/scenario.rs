@@ -2,6 +2,7 @@
 
 mod cancels;
 mod kakaopay;
+mod stripe;
 mod uncertain;
 mod values;
 
@@ -9,12 +10,14 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::engine::kakaopay::codes::Code;
+use crate::engine::stripe::codes::is_listed;
 use crate::engine::toss::codes;
 use crate::engine::{Gateway, Operation};
 pub use cancels::{AsyncCancels, BalanceFalls, CancelEnd};
 pub use kakaopay::{
     DeclineLeaves, ExpiredOrder, HttpStatus, KakaoPaySwitches, PgToken, ReturnQuery, Shown, Zone,
 };
+pub use stripe::{ExpiredSession, RefundStatus, StripeSwitches};
 pub use uncertain::{AfterRefusal, LimitedBody, RepeatAfterWindow, Uncertain};
 pub use values::{Delay, Ratio, When};
 
@@ -71,7 +74,8 @@ pub struct Scenario {
     pub not_found_for_ms: u64,
     /// What an inquiry about a payment that is not confirmed says.
     pub unconfirmed: Unconfirmed,
-    /// Time to the latest confirm: at Toss from the authentication, at KakaoPay from the opening.
+    /// Time to the latest confirm: at Toss from the authentication, at KakaoPay from the opening, at Stripe from the
+    /// authorisation.
     /// When absent, each gateway's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirm_window_ms: Option<u64>,
@@ -84,6 +88,8 @@ pub struct Scenario {
     pub webhooks: Webhooks,
     /// Which reading of what is not known about KakaoPay is in force.
     pub kakaopay: KakaoPaySwitches,
+    /// Which reading of what is not known about Stripe is in force.
+    pub stripe: StripeSwitches,
     /// How virtual accounts behave.
     pub deposits: Deposits,
     /// Toss's cancels are accepted at once and end later; when absent, they are booked at once.
@@ -124,6 +130,7 @@ impl Default for Scenario {
             allow_duplicate_order: false,
             webhooks: Webhooks::default(),
             kakaopay: KakaoPaySwitches::default(),
+            stripe: StripeSwitches::default(),
             deposits: Deposits::default(),
             async_cancels: None,
             uncertain: Uncertain::default(),
@@ -170,12 +177,13 @@ impl Scenario {
             .all(|gateway| self.is_down(gateway))
     }
 
-    /// Time to the latest confirm: 10 minutes from the authentication at Toss, 15 minutes from the
-    /// opening at KakaoPay, if the scenario says nothing else.
+    /// Time to the latest confirm: 10 minutes from the authentication at Toss, 15 minutes from the opening at KakaoPay, 7 days
+    /// from the authorisation at Stripe, if the scenario says nothing else.
     pub fn confirm_window_ms(&self, gateway: Gateway) -> u64 {
         self.confirm_window_ms.unwrap_or(match gateway {
             Gateway::Toss => 600_000,
             Gateway::KakaoPay => 900_000,
+            Gateway::Stripe => 604_800_000,
         })
     }
 }
@@ -437,7 +445,7 @@ fn default_error_status() -> u16 {
 
 fn listed_code<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let code = String::deserialize(deserializer)?;
-    if codes::status_of(&code).is_some() || code.parse::<Code>().is_ok() {
+    if codes::status_of(&code).is_some() || code.parse::<Code>().is_ok() || is_listed(&code) {
         Ok(Some(code))
     } else {
         Err(D::Error::custom(format!("unknown gateway code `{code}`")))

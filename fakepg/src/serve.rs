@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::engine::{Engine, Gateway, Merchant, Method, NewPayment, NoDeposit};
+use crate::engine::{Engine, Gateway, Merchant, Method, NewPayment, NoDeposit, StripeMerchant};
 use crate::ledger::Ledger;
 use crate::scenario::Scenario;
 use crate::webhooks;
@@ -33,6 +33,8 @@ pub struct Config {
     pub secret_key: String,
     /// The merchant at KakaoPay. Default `TC0ONETIME` with the key `DEV_fake`.
     pub kakaopay: Merchant,
+    /// The merchant at Stripe. Default the key `sk_test_fake`, and `whsec_fake` for its webhooks.
+    pub stripe: StripeMerchant,
     /// Where browsers reach the payment window, without a slash at its end; when absent, where the
     /// call that opened a payment came to.
     pub public_url: Option<String>,
@@ -50,6 +52,7 @@ impl Default for Config {
             webhook_url: None,
             secret_key: "test_sk_fake".to_owned(),
             kakaopay: Merchant::default(),
+            stripe: StripeMerchant::default(),
             public_url: None,
             seed: 1,
             scenario: Scenario::default(),
@@ -71,8 +74,9 @@ pub async fn spawn(config: Config) -> anyhow::Result<Handle> {
         .transpose()?;
 
     let clock = shared::Clock::start();
-    let mut engine =
-        Engine::new(&config.secret_key, config.seed, clock.now_ms()).with_kakaopay(config.kakaopay);
+    let mut engine = Engine::new(&config.secret_key, config.seed, clock.now_ms())
+        .with_kakaopay(config.kakaopay)
+        .with_stripe(config.stripe);
     engine.set_scenario(config.scenario.clone());
     let gate = Gate::new(addr, control.is_some());
     let mut shared = Shared::new(engine, clock, gate, config.webhook_url);
@@ -155,6 +159,13 @@ impl Handle {
     pub fn authenticate_ready(&self, order_id: &str, amount: u64) -> Result<String, String> {
         self.shared
             .engine(|engine, now_ms| engine.authenticate_ready(order_id, amount, now_ms))
+    }
+
+    /// Authorises the latest session of an order at Stripe, as `POST /_control/payments` with that gateway does, and gives
+    /// the session's id.
+    pub fn authorise(&self, order_id: &str, amount: u64) -> Result<String, String> {
+        self.shared
+            .engine(|engine, now_ms| engine.authorise(order_id, amount, now_ms))
     }
 
     /// Deposits into an order's virtual account or, with `undo`, takes the deposit back, as `POST /_control/deposits` does.

@@ -7,7 +7,7 @@ use anyhow::Context;
 use reqwest::header::CONTENT_TYPE;
 use tokio::sync::Semaphore;
 
-use crate::engine::{Webhook, toss};
+use crate::engine::Webhook;
 use crate::serve::Shared;
 
 /// Toss waits 10 s for the answer to a webhook.
@@ -84,21 +84,14 @@ async fn deliver(shared: &Shared, client: &reqwest::Client, url: &str, webhook: 
         url.trim_end_matches('/'),
         webhook.gateway.name()
     );
-    let sent = client
+    let mut request = client
         .post(address)
         .header(CONTENT_TYPE, "application/json")
-        .header("tosspayments-webhook-transmission-id", &webhook.id)
-        .header(
-            "tosspayments-webhook-transmission-time",
-            toss::wire::timestamp(shared.now_ms()),
-        )
-        .header(
-            "tosspayments-webhook-transmission-retried-count",
-            webhook.resends,
-        )
-        .body(webhook.body.clone())
-        .send()
-        .await;
+        .body(webhook.body.clone());
+    for (name, value) in shared.engine(|engine, now_ms| engine.webhook_headers(webhook, now_ms)) {
+        request = request.header(name, value);
+    }
+    let sent = request.send().await;
     match sent {
         Ok(response) => {
             let lenient = shared.engine(|engine, _| engine.scenario().uncertain.any_2xx_received);

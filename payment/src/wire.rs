@@ -10,6 +10,10 @@ use crate::money::Won;
 use crate::order::OrderStatus;
 use crate::reach::{Reach, Reason};
 
+/// Under this name the address of a return carries what the gateway gave the shopper to come back with, where the gateway
+/// opened the window by a call.
+pub const RETURN_TOKEN: &str = "pg_token";
+
 /// One product of `GET /api/products`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Product {

@@ -27,7 +27,7 @@ pub use bounds::Bounds;
 pub use database::DatabaseUrl;
 pub use gateways::{GatewaySettings, Wire};
 pub use settings::{LatePolicy, ResendPolicy, Settings};
-pub use times::KAKAOPAY;
+pub use times::{KAKAOPAY, STRIPE};
 pub use toss_keys::KeyKind;
 
 /// Where a deployment stands.

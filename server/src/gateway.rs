@@ -11,6 +11,7 @@ mod meter;
 pub mod refund_account;
 pub mod secret;
 pub mod slots;
+pub mod stripe;
 pub mod toss;
 pub mod webhook;
 
@@ -23,6 +24,8 @@ use payment::reach::{Lost, NotSent};
 use payment::time::Millis;
 use refund_account::RefundAccount;
 use webhook::{Admission, Incoming, Notice};
+
+use crate::clock::EpochMs;
 
 /// The names that a payment has at the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +86,8 @@ pub struct CancelCall {
     pub handle: Option<GatewayHandle>,
     /// The charge.
     pub payment_key: PaymentKey,
+    /// The order id that the gateway sees.
+    pub gateway_order_id: GatewayOrderId,
     /// How much is to go back now; `None` is everything that is left.
     pub amount: Option<Won>,
     /// What the gateway holds of the charge before this cancel, as an optimistic lock; `None` when it is not known.
@@ -146,6 +151,8 @@ pub struct WindowRequest {
     pub quantity: u32,
     /// What it costs.
     pub amount: Won,
+    /// Until when the shopper may authenticate, for a gateway that closes its window at a time of ours.
+    pub authenticate_by: EpochMs,
     /// Where the shopper comes back after authentication.
     pub success_url: String,
     /// Where the shopper comes back after a refusal.

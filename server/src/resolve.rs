@@ -378,6 +378,7 @@ async fn give_back(
     let call = CancelCall {
         handle: attempt.handle.clone(),
         payment_key: asked.payment_key.clone(),
+        gateway_order_id: attempt.gateway_order_id.clone(),
         amount: (wanted < charge).then(|| wanted.less(attempt.attempt.canceled)),
         // Of an account that waits there is no balance yet.
         balance: (!closes).then(|| charge.less(attempt.attempt.canceled)),

@@ -20,6 +20,8 @@ use crate::config::{Config, GatewaySettings, Switch, Wire};
 use crate::console::Console;
 use crate::gateway::Gateway;
 use crate::gateway::kakaopay::{KakaoPay, KakaoPayConfig};
+use crate::gateway::secret::Secret;
+use crate::gateway::stripe::{Stripe, StripeConfig};
 use crate::gateway::toss::{Toss, TossConfig};
 use crate::http::guard::RateLimits;
 use crate::http::{Web, accept, assets, router};
@@ -221,6 +223,7 @@ pub fn gateway(settings: &GatewaySettings) -> anyhow::Result<Arc<dyn Gateway>> {
     match settings.wire {
         Wire::Toss => toss(settings),
         Wire::KakaoPay => kakaopay(settings),
+        Wire::Stripe => stripe(settings),
     }
 }
 
@@ -237,6 +240,23 @@ fn kakaopay(settings: &GatewaySettings) -> anyhow::Result<Arc<dyn Gateway>> {
     })
     .with_context(|| format!("setting up the gateway {}", settings.name))?;
     Ok(Arc::new(kakaopay))
+}
+
+fn stripe(settings: &GatewaySettings) -> anyhow::Result<Arc<dyn Gateway>> {
+    // Without one the adapter refuses to be made.
+    let webhook_secret = settings.webhook_secret.clone();
+    let stripe = Stripe::new(StripeConfig {
+        name: settings.name.clone(),
+        base_url: settings.base_url.clone(),
+        secret_key: settings.secret_key.clone(),
+        webhook_secret: webhook_secret.unwrap_or_else(|| Secret::new("")),
+        pg_timeout: settings.times.pg_timeout,
+        connect_timeout: settings.times.pg_connect_timeout,
+        inquiry_timeout: StripeConfig::INQUIRY_TIMEOUT,
+        confirm_window: settings.times.confirm_window,
+    })
+    .with_context(|| format!("setting up the gateway {}", settings.name))?;
+    Ok(Arc::new(stripe))
 }
 
 fn toss(settings: &GatewaySettings) -> anyhow::Result<Arc<dyn Gateway>> {

@@ -10,6 +10,7 @@ use payment::time::Millis;
 use payment::wire::ProblemCode;
 
 use crate::app::{App, Line};
+use crate::clock::EpochMs;
 use crate::gateway::{OpenOutcome, Told, Window, WindowRequest};
 use crate::metrics;
 use crate::random;
@@ -89,7 +90,7 @@ pub async fn open(app: &App, opening: Opening) -> Result<(AttemptRecord, Window)
     if let Some(window) = attempt.window.clone() {
         return Ok((attempt, window));
     }
-    let request = request_of(app, &attempt, &opening.public_url, by_call).await?;
+    let request = request_of(app, line, &attempt, &opening.public_url).await?;
     if by_call {
         return open_by_call(app, line, attempt, &request).await;
     }
@@ -180,19 +181,23 @@ fn refused(attempt: &AttemptRecord, told: &Told) -> NotOpened {
 /// [`StoreError`].
 pub async fn request_of(
     app: &App,
+    line: &Line,
     attempt: &AttemptRecord,
     public_url: &str,
-    by_call: bool,
 ) -> Result<WindowRequest, StoreError> {
     let lines = app.store.lines(&attempt.order_id).await?;
-    Ok(request(attempt, &lines, public_url, by_call))
+    let authentication = line.times.authentication_window;
+    let authenticate_by = app.clock.epoch().plus(authentication);
+    let by_call = line.gateway.capabilities().opens_by_call;
+    let seen = (public_url, by_call);
+    Ok(request(attempt, &lines, seen, authenticate_by))
 }
 
 fn request(
     attempt: &AttemptRecord,
     lines: &[LineRow],
-    public_url: &str,
-    by_call: bool,
+    (public_url, by_call): (&str, bool),
+    authenticate_by: EpochMs,
 ) -> WindowRequest {
     let name = lines
         .first()
@@ -215,6 +220,7 @@ fn request(
         order_name,
         quantity: pieces.max(1),
         amount: attempt.attempt.expected.amount,
+        authenticate_by,
         fail_url: ended("refused"),
         close_url: ended("closed"),
         page_url: format!("{checkout}/pay/{}", attempt.reference),

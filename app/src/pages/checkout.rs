@@ -6,6 +6,7 @@ use leptos_router::params::ParamsMap;
 use payment::id::{AttemptReference, GatewayOrderId, OrderId, PaymentKey};
 use payment::money::Won;
 use payment::view::Stage;
+use payment::wire::RETURN_TOKEN;
 
 use crate::components::asleep::{ReloadSeldom, ReloadUntilAwake};
 use crate::components::checkout_island::CheckoutIsland;
@@ -107,7 +108,7 @@ fn seed(order: &OrderPage, query: &ParamsMap, lang: Lang) -> Seed {
 fn returned_payment(attempt: &ReturnedAttempt, amount: Won, query: &ParamsMap) -> Option<Returned> {
     if attempt.by_call {
         return Some(Returned {
-            payment_key: PaymentKey::parse(&query.get("pg_token")?).ok()?,
+            payment_key: PaymentKey::parse(&query.get(RETURN_TOKEN)?).ok()?,
             gateway_order_id: attempt.gateway_order_id.clone(),
             amount,
             reference: attempt.reference.clone(),

@@ -120,6 +120,7 @@ pub(super) fn method(gateway: &str) -> Option<&'static str> {
     match gateway {
         "toss" => Some("Card or transfer (Toss Payments)"),
         "kakaopay" => Some("KakaoPay"),
+        "stripe" => Some("Card from abroad (Stripe)"),
         _ => None,
     }
 }

@@ -114,6 +114,7 @@ pub(super) fn method(gateway: &str) -> Option<&'static str> {
     match gateway {
         "toss" => Some("카드·계좌이체 (토스페이먼츠)"),
         "kakaopay" => Some("카카오페이"),
+        "stripe" => Some("해외 카드(Stripe)"),
         _ => None,
     }
 }

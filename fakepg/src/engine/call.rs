@@ -5,6 +5,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::kakaopay::KakaoPayCall;
+use super::stripe::StripeCall;
 
 /// The wires spoken.
 #[derive(
@@ -17,17 +18,28 @@ pub enum Gateway {
     Toss,
     /// KakaoPay.
     KakaoPay,
+    /// Stripe.
+    Stripe,
 }
 
 impl Gateway {
     /// Every wire.
-    pub const ALL: [Self; 2] = [Self::Toss, Self::KakaoPay];
+    pub const ALL: [Self; 3] = [Self::Toss, Self::KakaoPay, Self::Stripe];
 
-    /// Whose wire a path belongs to; everything but KakaoPay's is Toss's.
+    /// Whose wire a path belongs to; everything but KakaoPay's and Stripe's is Toss's.
     pub fn of_path(path: &str) -> Self {
         let kakaopay = ["/online/", "/window/kakaopay/"];
-        if kakaopay.iter().any(|start| path.starts_with(start)) {
+        let stripe = [
+            "/v1/checkout/",
+            "/v1/payment_intents",
+            "/v1/refunds",
+            "/window/stripe/",
+        ];
+        let is_of = |starts: &[&str]| starts.iter().any(|start| path.starts_with(start));
+        if is_of(&kakaopay) {
             Self::KakaoPay
+        } else if is_of(&stripe) {
+            Self::Stripe
         } else {
             Self::Toss
         }
@@ -38,6 +50,7 @@ impl Gateway {
         match self {
             Self::Toss => "toss",
             Self::KakaoPay => "kakaopay",
+            Self::Stripe => "stripe",
         }
     }
 }
@@ -46,7 +59,7 @@ impl Gateway {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Operation {
-    /// KakaoPay's call that opens a payment.
+    /// The call that opens a payment, at KakaoPay and Stripe.
     Ready,
     /// The approval call.
     Confirm,
@@ -84,6 +97,8 @@ pub enum Target {
     Window(Option<NewPayment>),
     /// A call on KakaoPay's wire.
     KakaoPay(KakaoPayCall),
+    /// A call on Stripe's wire.
+    Stripe(StripeCall),
 }
 
 /// How the shopper pays.
@@ -123,6 +138,8 @@ pub struct Call {
     pub idempotency_key: Option<String>,
     /// The `TossPayments-Test-Code` header.
     pub test_code: Option<String>,
+    /// The `Stripe-Version` header.
+    pub version: Option<String>,
     /// The body as it came.
     pub body: Bytes,
 }
@@ -136,6 +153,7 @@ impl Call {
             authorization: None,
             idempotency_key: None,
             test_code: None,
+            version: None,
             body: Bytes::new(),
         }
     }
@@ -156,6 +174,7 @@ impl Call {
             Target::Cancel(_) => Operation::Cancel,
             Target::Window(_) => Operation::Window,
             Target::KakaoPay(asked) => asked.operation(),
+            Target::Stripe(asked) => asked.operation(),
         }
     }
 }
@@ -179,6 +198,10 @@ pub struct Answer {
     pub trace: String,
     /// The idempotency key that is echoed.
     pub idempotency_key: Option<String>,
+    /// Whether it was given before under the same key, where the gateway says so.
+    pub replayed: bool,
+    /// Whether nothing was executed, so that no key is bound to it.
+    pub unbound: bool,
 }
 
 const JSON: &str = "application/json;charset=utf-8";
@@ -196,6 +219,8 @@ impl Answer {
             drip_ms: None,
             trace: String::new(),
             idempotency_key: None,
+            replayed: false,
+            unbound: false,
         }
     }
 

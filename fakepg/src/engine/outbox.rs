@@ -22,6 +22,8 @@ pub struct Webhook {
     pub resends: u32,
     /// The body.
     pub body: Bytes,
+    /// Whether it is not the gateway's own: then it bears no signature.
+    pub forged: bool,
     /// Goes out once the first try of this one ended.
     follower: Option<Box<Webhook>>,
 }
@@ -34,6 +36,7 @@ impl Webhook {
             gateway,
             resends: 0,
             body,
+            forged: false,
             follower: None,
         }
     }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::books::{Books, Payment, Status};
 use super::plan::Plan;
-use super::{Answer, Call, Gateway, Method, Target};
+use super::{Answer, Call, Gateway, Method, Target, Webhook};
 use crate::idempotency::{Identity, LONGEST_KEY};
 use crate::scenario::{AfterRefusal, BodyFault, RepeatAfterWindow, Scenario, Unconfirmed};
 use codes::error;
@@ -58,6 +58,22 @@ struct RefundAccount {
     holder_name: String,
 }
 
+/// The headers that Toss puts beside a webhook.
+pub(super) fn webhook_headers(webhook: &Webhook, now_ms: u64) -> Vec<(&'static str, String)> {
+    let named = |name: &'static str, value| (name, value);
+    vec![
+        named("tosspayments-webhook-transmission-id", webhook.id.clone()),
+        named(
+            "tosspayments-webhook-transmission-time",
+            wire::timestamp(now_ms),
+        ),
+        named(
+            "tosspayments-webhook-transmission-retried-count",
+            webhook.resends.to_string(),
+        ),
+    ]
+}
+
 /// What a confirm says about itself, readable before it is judged.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -74,7 +90,7 @@ pub(super) fn confirm_names(body: &[u8]) -> ConfirmNames {
 /// Checks headers; gives the identity a POST with an idempotency key has, or the error's code.
 pub(super) fn admit(call: &Call, secret_key: &str) -> Result<Option<Identity>, String> {
     let (method, url) = match &call.target {
-        Target::Window(_) | Target::KakaoPay(_) => return Ok(None),
+        Target::Window(_) | Target::KakaoPay(_) | Target::Stripe(_) => return Ok(None),
         Target::Confirm => ("POST", "/v1/payments/confirm".to_owned()),
         Target::Cancel(key) => ("POST", format!("/v1/payments/{key}/cancel")),
         Target::Payment(_) | Target::Order(_) => ("GET", String::new()),
@@ -142,7 +158,7 @@ pub(super) fn perform(
             200,
             books.authenticate(call.gateway, new.clone(), now_ms),
         )),
-        Target::KakaoPay(_) => Err("NOT_FOUND".to_owned()),
+        Target::KakaoPay(_) | Target::Stripe(_) => Err("NOT_FOUND".to_owned()),
     };
     done.unwrap_or_else(|code| error(&code))
 }

@@ -1,9 +1,9 @@
 //! Which wire a call speaks: the few questions that each gateway answers its own way.
 
 use super::plan::Plan;
-use super::{Answer, Call, Engine, Gateway, Operation, Target, kakaopay, toss};
+use super::{Answer, Call, Engine, Gateway, Operation, Target, kakaopay, stripe, toss};
 use crate::idempotency::Identity;
-use crate::scenario::{Fault, LimitedBody, Scenario};
+use crate::scenario::{ExpiredSession, Fault, LimitedBody, Scenario};
 
 /// Longest idempotency key that is counted where the gateway itself knows none.
 const LONGEST_COUNTED_KEY: usize = 300;
@@ -21,6 +21,7 @@ impl Engine {
                     .map(|()| None)
                     .map_err(|code| Box::new(kakaopay::codes::error(&code, switches)))
             }
+            Gateway::Stripe => stripe::admit(call, &self.stripe_merchant),
         }
     }
 
@@ -32,6 +33,12 @@ impl Engine {
                 (&mut self.kakaopay, &mut self.books.ledger),
                 &self.scenario,
                 &self.merchant,
+                (call, plan),
+                now_ms,
+            ),
+            Gateway::Stripe => stripe::perform(
+                (&mut self.stripe, &mut self.books.ledger),
+                &self.scenario,
                 (call, plan),
                 now_ms,
             ),
@@ -60,6 +67,13 @@ impl Engine {
                 let tid = kakaopay::name_in(&call.body, "tid");
                 tid.filter(|tid| self.kakaopay.began(tid))
             }
+            (Gateway::Stripe, Operation::Confirm) => {
+                let id = stripe::captured(call)?;
+                let order = self.stripe.order_of(id);
+                let ledger = &mut self.books.ledger;
+                ledger.confirm_received(order.as_deref(), key, now_ms);
+                self.stripe.began(id).then(|| id.to_owned())
+            }
             _ => None,
         }
     }
@@ -69,6 +83,7 @@ impl Engine {
         match gateway {
             Gateway::Toss => self.books.confirm_ended(name),
             Gateway::KakaoPay => self.kakaopay.ended(name),
+            Gateway::Stripe => self.stripe.ended(name),
         }
     }
 
@@ -77,6 +92,9 @@ impl Engine {
         let life = |gateway| self.scenario.confirm_window_ms(gateway);
         self.books.expire(life(Gateway::Toss), now_ms);
         self.kakaopay.expire(life(Gateway::KakaoPay), now_ms);
+        let cancels = self.scenario.stripe.expired_session == ExpiredSession::Canceled;
+        let of_stripe = life(Gateway::Stripe);
+        self.stripe.expire(of_stripe, cancels, now_ms);
         self.books.expire_accounts(&self.scenario, now_ms);
         self.books.end_cancels(&self.scenario, now_ms);
     }
@@ -96,6 +114,25 @@ impl Engine {
                 answer
             }
             Gateway::KakaoPay => kakaopay::coded("-429", &self.scenario.kakaopay),
+            Gateway::Stripe => stripe::codes::error("rate_limit"),
+        }
+    }
+
+    /// What two calls under one idempotency key must have in common beside their address.
+    pub(super) fn print(&self, call: &Call) -> Option<Vec<u8>> {
+        match call.gateway {
+            Gateway::Stripe => stripe::print(call),
+            Gateway::Toss | Gateway::KakaoPay => None,
+        }
+    }
+
+    /// The answer to a call whose key's first call is still running.
+    pub(super) fn running(&self, gateway: Gateway) -> Answer {
+        match gateway {
+            Gateway::Stripe => stripe::codes::error("idempotency_key_in_use"),
+            Gateway::Toss | Gateway::KakaoPay => {
+                toss::codes::error("IDEMPOTENT_REQUEST_PROCESSING")
+            }
         }
     }
 
@@ -127,6 +164,7 @@ pub(super) fn fault(gateway: Gateway, fault: &Fault) -> Answer {
         (None, _) => Answer::html(fault.status),
         (Some(code), Gateway::Toss) => toss::codes::error_with_status(fault.status, code),
         (Some(code), Gateway::KakaoPay) => kakaopay::coded_with(fault.status, code),
+        (Some(code), Gateway::Stripe) => stripe::codes::with_status(fault.status, code),
     }
 }
 
@@ -137,12 +175,14 @@ pub(super) fn decline(gateway: Gateway, scenario: &Scenario) -> Option<String> {
         let own = match gateway {
             Gateway::Toss => toss::DECLINE,
             Gateway::KakaoPay => kakaopay::DECLINE,
+            Gateway::Stripe => stripe::DECLINE,
         };
         return Some(own.to_owned());
     };
     let has = match gateway {
         Gateway::Toss => toss::codes::status_of(code).is_some(),
         Gateway::KakaoPay => code.parse::<kakaopay::codes::Code>().is_ok(),
+        Gateway::Stripe => stripe::codes::is_listed(code),
     };
     has.then(|| code.clone())
 }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::plan::{Plan, Throws};
-use super::{Answer, Call, CallId, Engine, Gateway, Next, Operation, books, toss, wires};
+use super::{Answer, Call, CallId, Engine, Gateway, Next, Operation, books, stripe, wires};
 use crate::idempotency::{Identity, Known};
 use crate::ledger::{CallCounts, PerGateway, PerOperation};
 use crate::scenario::{BodyFault, Switch, When};
@@ -153,11 +153,17 @@ impl Engine {
             return ControlFlow::Break(self.limited(work, &plan, identity, now_ms));
         }
         if let Some(identity) = identity {
-            match self.idempotency.claim(&identity, now_ms) {
+            let print = self.print(&work.call);
+            match self.idempotency.claim(&identity, print, now_ms) {
                 Known::First => work.identity = Some(identity),
                 Known::Running => {
                     self.count(work).in_progress += 1;
-                    let answer = toss::codes::error("IDEMPOTENT_REQUEST_PROCESSING");
+                    let answer = self.running(gateway);
+                    return ControlFlow::Break(self.answer(work, &plan, answer));
+                }
+                Known::Other => {
+                    self.count(work).declined += 1;
+                    let answer = stripe::codes::other_request();
                     return ControlFlow::Break(self.answer(work, &plan, answer));
                 }
                 Known::Answered(answer) => {
@@ -224,9 +230,10 @@ impl Engine {
         if work.call.gateway == Gateway::Toss {
             self.sign(&work.call, &mut answer);
         }
+        answer.replayed &= work.call.gateway == Gateway::Stripe;
         if let Some(identity) = work.identity.take() {
             let unsure = answer.status >= 500 || matches!(answer.status, 401 | 429);
-            if unsure && !self.scenario.bind_server_errors {
+            if answer.unbound || unsure && !self.scenario.bind_server_errors {
                 self.idempotency.release(&identity);
             } else {
                 self.idempotency.bind(&identity, &answer);
@@ -263,8 +270,12 @@ impl Engine {
     ) -> Next {
         // A call that waits under the same key keeps its place, so only a first one is bound.
         let bound = identity.filter(|_| self.scenario.bind_server_errors);
+        let print = self.print(&work.call);
         if let Some(identity) = bound
-            && matches!(self.idempotency.claim(&identity, now_ms), Known::First)
+            && matches!(
+                self.idempotency.claim(&identity, print, now_ms),
+                Known::First
+            )
         {
             work.identity = Some(identity);
         }

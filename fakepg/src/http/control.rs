@@ -116,6 +116,7 @@ async fn authenticate(
             Ok(engine.authenticate(gateway, new, now_ms))
         }
         Gateway::KakaoPay => engine.authenticate_ready(&order_id, amount, now_ms),
+        Gateway::Stripe => engine.authorise(&order_id, amount, now_ms),
     });
     let key = key.map_err(|why| Refused(StatusCode::CONFLICT, why))?;
     Ok(Json(json!({"paymentKey": key})))
@@ -214,7 +215,11 @@ async fn send_webhook(
             shared.engine(|engine, now_ms| engine.tell_raw(wanted.gateway, raw.into(), now_ms));
         }
         (None, Some(_)) => {
-            if !shared.engine(|engine, now_ms| engine.tell(key, order, now_ms)) {
+            let told = shared.engine(|engine, now_ms| match (wanted.gateway, order) {
+                (Gateway::Stripe, Some(order)) => engine.tell_stripe(order, now_ms),
+                _ => engine.tell(key, order, now_ms),
+            });
+            if !told {
                 return Err(Refused(StatusCode::NOT_FOUND, "no such payment".to_owned()));
             }
         }

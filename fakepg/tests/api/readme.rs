@@ -90,6 +90,19 @@ fn every_reading_of_every_uncertain_switch_is_a_scenario() {
             }
         }
     }
+    for row in rows(section("## Stripe's wire")) {
+        let Some(name) = row.get(1).and_then(|cell| code(cell).first().copied()) else {
+            continue;
+        };
+        for reading in code(row.get(2).copied().unwrap_or_default()) {
+            reads(&format!("{{\"stripe\":{{\"{name}\":{reading}}}}}"));
+            named.push(name);
+        }
+    }
+    let written = serde_json::to_value(Scenario::default().stripe).expect("JSON");
+    for name in written.as_object().expect("an object").keys() {
+        assert!(named.contains(&name.as_str()), "{name} is not in the table");
+    }
     let written = serde_json::to_value(Scenario::default().kakaopay).expect("JSON");
     for name in written.as_object().expect("an object").keys() {
         assert!(named.contains(&name.as_str()), "{name} is not in the table");

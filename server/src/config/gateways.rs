@@ -1,5 +1,7 @@
 //! The gateways in use, with their addresses and keys.
 
+mod stripe;
+
 use payment::id::GatewayName;
 use payment::time::Times;
 
@@ -16,6 +18,8 @@ pub enum Wire {
     Toss,
     /// KakaoPay's.
     KakaoPay,
+    /// Stripe's.
+    Stripe,
 }
 
 /// One gateway's endpoints, keys and timing contract.
@@ -35,6 +39,8 @@ pub struct GatewaySettings {
     pub client_key: String,
     /// Its secret key.
     pub secret_key: Secret,
+    /// What it signs its webhooks with, where it does.
+    pub webhook_secret: Option<Secret>,
     /// The error that its test environment is to answer with.
     pub test_code: Option<String>,
     /// What kind of keys these are; `None` for the fake gateway.
@@ -60,6 +66,7 @@ pub(super) fn gateways(
         let gateway = match name.as_str() {
             "toss" => toss(given, fake, env, name)?,
             "kakaopay" => kakaopay(given, fake, env, name)?,
+            "stripe" => stripe::stripe(given, fake, env, name)?,
             other => {
                 let why = format!("{other:?} is not a gateway that this server speaks to");
                 return Err(bad("JARI_GATEWAYS", why));
@@ -119,6 +126,7 @@ fn toss(
                 .unwrap_or_else(|| "test_ck_fake".to_owned()),
             test_code: toss_keys::test_code(test_code, &secret_key, env)?,
             secret_key,
+            webhook_secret: None,
             keys: None,
         });
     }
@@ -142,6 +150,7 @@ fn toss(
         window_url: given.toss_window_url.clone(),
         client_key,
         secret_key,
+        webhook_secret: None,
         test_code,
         keys: Some(kind),
     })
@@ -181,6 +190,7 @@ fn kakaopay(
                 .clone()
                 .unwrap_or_else(|| TEST_CID.to_owned()),
             secret_key: kakaopay_secret(given)?.unwrap_or_else(|| Secret::new("DEV_fake")),
+            webhook_secret: None,
             test_code: None,
             keys: None,
         });
@@ -214,6 +224,7 @@ fn kakaopay(
         window_url: None,
         client_key: cid,
         secret_key,
+        webhook_secret: None,
         test_code: None,
         keys: Some(KeyKind {
             live,

@@ -219,6 +219,45 @@ pub struct Settings {
     /// How long after its window was opened KakaoPay accepts a confirm, ms [default: 900000]
     #[arg(long, env = "JARI_KAKAOPAY_PG_CONFIRM_WINDOW_MS")]
     pub kakaopay_pg_confirm_window_ms: Option<u64>,
+    /// Stripe's secret key, or a restricted one for sessions, payments and refunds; required for it without the fake gateway
+    #[arg(long, env = "JARI_STRIPE_SECRET_KEY", hide_env_values = true)]
+    pub stripe_secret_key: Option<Secret>,
+    /// A file that holds Stripe's secret key
+    #[arg(long, env = "JARI_STRIPE_SECRET_KEY_FILE")]
+    pub stripe_secret_key_file: Option<PathBuf>,
+    /// What Stripe signs the webhooks to /webhooks/stripe with; required for it without the fake gateway
+    #[arg(long, env = "JARI_STRIPE_WEBHOOK_SECRET", hide_env_values = true)]
+    pub stripe_webhook_secret: Option<Secret>,
+    /// A file that holds the secret of Stripe's webhooks
+    #[arg(long, env = "JARI_STRIPE_WEBHOOK_SECRET_FILE")]
+    pub stripe_webhook_secret_file: Option<PathBuf>,
+    /// Stripe's API [default: https://api.stripe.com]
+    #[arg(long, env = "JARI_STRIPE_URL")]
+    pub stripe_url: Option<String>,
+    /// Most confirms in flight at Stripe, or `off` [default: 40]
+    #[arg(long, env = "JARI_STRIPE_PG_CAP")]
+    pub stripe_pg_cap: Option<String>,
+    /// JARI_PG_RESERVE of Stripe [default: a tenth of its cap, at least 1]
+    #[arg(long, env = "JARI_STRIPE_PG_RESERVE")]
+    pub stripe_pg_reserve: Option<u32>,
+    /// JARI_PG_TIMEOUT_MS of Stripe [default: 60000]
+    #[arg(long, env = "JARI_STRIPE_PG_TIMEOUT_MS")]
+    pub stripe_pg_timeout_ms: Option<u64>,
+    /// JARI_PG_CONNECT_TIMEOUT_MS of Stripe [default: 3000]
+    #[arg(long, env = "JARI_STRIPE_PG_CONNECT_TIMEOUT_MS")]
+    pub stripe_pg_connect_timeout_ms: Option<u64>,
+    /// JARI_RESPONSE_WAIT_MS of Stripe [default: 15000]
+    #[arg(long, env = "JARI_STRIPE_RESPONSE_WAIT_MS")]
+    pub stripe_response_wait_ms: Option<u64>,
+    /// JARI_POLL_INTERVAL_MS of Stripe [default: 2000]
+    #[arg(long, env = "JARI_STRIPE_POLL_INTERVAL_MS")]
+    pub stripe_poll_interval_ms: Option<u64>,
+    /// JARI_POLL_COUNT of Stripe [default: 25]
+    #[arg(long, env = "JARI_STRIPE_POLL_COUNT")]
+    pub stripe_poll_count: Option<u32>,
+    /// How long after its windows close an authorisation at Stripe may still be captured, ms [default: 300000]
+    #[arg(long, env = "JARI_STRIPE_PG_CONFIRM_WINDOW_MS")]
+    pub stripe_pg_confirm_window_ms: Option<u64>,
     /// The built pages [default: target/site]
     #[arg(long, env = "JARI_SITE_ROOT")]
     pub site_root: Option<String>,
@@ -269,6 +308,9 @@ impl Settings {
             operator_token, operator_token_file, ops_password_hash, ops_password_hash_file, deposit_grace_ms, webhook_private, secret_key_file, toss_test_code,
             kakaopay_cid, kakaopay_secret_key, kakaopay_secret_key_file, kakaopay_url,
             kakaopay_pg_cap, kakaopay_pg_reserve, kakaopay_pg_timeout_ms, kakaopay_pg_connect_timeout_ms,
-            kakaopay_response_wait_ms, kakaopay_poll_interval_ms, kakaopay_poll_count, kakaopay_pg_confirm_window_ms)
+            kakaopay_response_wait_ms, kakaopay_poll_interval_ms, kakaopay_poll_count, kakaopay_pg_confirm_window_ms,
+            stripe_secret_key, stripe_secret_key_file, stripe_webhook_secret, stripe_webhook_secret_file, stripe_url,
+            stripe_pg_cap, stripe_pg_reserve, stripe_pg_timeout_ms, stripe_pg_connect_timeout_ms,
+            stripe_response_wait_ms, stripe_poll_interval_ms, stripe_poll_count, stripe_pg_confirm_window_ms)
     }
 }

@@ -407,3 +407,34 @@ fn gateways_are_known_named_once_and_all_real_or_all_tests() {
     };
     assert!(matches!(Config::check(file), Err(ConfigError::Bad { .. })));
 }
+
+#[test]
+fn stripes_keys_are_of_one_kind_and_production_takes_live_ones_only() {
+    let with = |key: Option<&str>, hook: Option<&str>| Settings {
+        gateways: names(&["toss", "stripe"]),
+        stripe_secret_key: key.map(Secret::new),
+        stripe_webhook_secret: hook.map(Secret::new),
+        ..production()
+    };
+    for key in ["sk_live_hush", "rk_live_hush"] {
+        let config = Config::check(with(Some(key), Some("whsec_hush"))).unwrap();
+        assert!(!format!("{config:?}").contains("hush"));
+        let times = config.gateways[1].times;
+        assert_eq!(times.authentication_window, STRIPE.authentication_window);
+    }
+    for missing in [with(None, Some("whsec_x")), with(Some("sk_live_x"), None)] {
+        let refused = Config::check(missing);
+        assert!(matches!(refused, Err(ConfigError::Missing(_))));
+    }
+    for (key, hook) in [
+        ("sk_test_hush", "whsec_x"),
+        ("rk_test_hush", "whsec_x"),
+        ("pk_live_hush", "whsec_x"),
+        ("hush", "whsec_x"),
+        ("sk_live_x", "hush"),
+    ] {
+        let refused = Config::check(with(Some(key), Some(hook))).unwrap_err();
+        assert!(matches!(refused, ConfigError::Bad { .. }), "{refused}");
+        assert!(!refused.to_string().contains("hush"));
+    }
+}

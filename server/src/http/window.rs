@@ -41,8 +41,7 @@ async fn show(
     let attempt = attempts.find(|record| record.reference.as_str() == reference);
     let attempt = attempt.ok_or_else(missing)?;
     let line = app.line(&attempt.gateway).ok_or_else(missing)?;
-    let by_call = line.gateway.capabilities().opens_by_call;
-    let request = window::request_of(app, attempt, &public_url(app, &headers), by_call).await?;
+    let request = window::request_of(app, line, attempt, &public_url(app, &headers)).await?;
     let script = line.gateway.window_script(&request).ok_or_else(missing)?;
     let checkout = format!("/checkout/{}", order.id);
     // What was used, or is over, is never opened again: the checkout says what is true.

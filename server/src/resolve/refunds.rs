@@ -124,6 +124,7 @@ fn call_of(refund: &RefundRow, attempt: &AttemptRecord, asked: &Asked) -> Option
     Some(CancelCall {
         handle: attempt.handle.clone(),
         payment_key: asked.payment_key.clone(),
+        gateway_order_id: attempt.gateway_order_id.clone(),
         amount: (known.amount < known.lock).then_some(known.amount),
         balance: Some(known.lock),
         reason: refund.gateway_reason(),

@@ -38,6 +38,7 @@ mod refunds;
 mod reports;
 mod several_nodes;
 mod shop;
+mod stripe;
 mod webhook_bounds;
 mod webhooks;
 mod window;

@@ -7,6 +7,7 @@ use payment::id::{GatewayHandle, GatewayName, GatewayOrderId, IdempotencyKey, Pa
 use payment::money::{Money, Won};
 use payment::time::Millis;
 use serde_json::{Value, json};
+use server::clock::EpochMs;
 use server::gateway::kakaopay::{KakaoPay, KakaoPayConfig};
 use server::gateway::secret::Secret;
 use server::gateway::{CancelCall, ConfirmCall, PaymentNames, WindowRequest};
@@ -61,6 +62,7 @@ pub(crate) fn window() -> WindowRequest {
         order_name: "머그컵 외 1건".to_owned(),
         quantity: 2,
         amount: PRICE,
+        authenticate_by: EpochMs(0),
         success_url: "https://shop.example/ok?a=1".to_owned(),
         fail_url: "https://shop.example/fail".to_owned(),
         close_url: "https://shop.example/closed".to_owned(),
@@ -90,6 +92,7 @@ pub(crate) fn cancel(amount: Option<i64>, balance: Option<i64>) -> CancelCall {
     CancelCall {
         handle: Some(tid()),
         payment_key: PaymentKey::parse("token-1").unwrap(),
+        gateway_order_id: order(),
         amount: amount.map(won),
         balance: balance.map(won),
         reason: "late success [r1]".to_owned(),

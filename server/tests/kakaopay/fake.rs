@@ -50,6 +50,7 @@ impl Opened {
         CancelCall {
             handle: Some(self.tid.clone()),
             payment_key: self.token.clone(),
+            gateway_order_id: self.order.clone(),
             amount: amount.map(won),
             balance: balance.map(won),
             reason: reason.to_owned(),

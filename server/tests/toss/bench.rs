@@ -73,6 +73,7 @@ pub(crate) fn cancel_of(
     CancelCall {
         handle: None,
         payment_key: key(payment_key),
+        gateway_order_id: order("order_1"),
         amount: amount.map(won),
         balance: balance.map(won),
         reason: "late success".to_owned(),

@@ -411,6 +411,7 @@ async fn the_payment_window_gets_every_value_as_it_was() {
         order_name: "머그컵 & 차 100% #1".to_owned(),
         quantity: 1,
         amount: PRICE,
+        authenticate_by: server::clock::EpochMs(0),
         success_url: "http://127.0.0.1:3000/r/ref?a=1&b=2".to_owned(),
         fail_url: "http://127.0.0.1:3000/f".to_owned(),
         close_url: "http://127.0.0.1:3000/c".to_owned(),

@@ -45,6 +45,7 @@ fn cancel(amount: Option<i64>, balance: Option<i64>) -> CancelCall {
     CancelCall {
         handle: None,
         payment_key: key(),
+        gateway_order_id: order(),
         amount: amount.map(|won| Won::new(won).unwrap()),
         balance: balance.map(|won| Won::new(won).unwrap()),
         reason: "late".to_owned(),
