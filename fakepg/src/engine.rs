@@ -284,10 +284,17 @@ impl Engine {
         let stripe = self.stripe.next_expiry(life(Gateway::Stripe));
         let behind = self.behind.first().map(|(at_ms, _)| *at_ms);
         let cancels = self.books.next_cancel_end(&self.scenario);
-        [expiry, kakaopay, stripe, behind, cancels, self.outbox.next_due()]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            expiry,
+            kakaopay,
+            stripe,
+            behind,
+            cancels,
+            self.outbox.next_due(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// A try of a webhook ended.

@@ -274,10 +274,7 @@ fn links(stage: Stage, seed: &Seed) -> Option<AnyView> {
         Stage::Expired => own(vec![link("/", Say::ToShop), orders()]),
     };
     // Where a payment is offered or awaited, nothing else may look like the thing to press.
-    let leads = !matches!(
-        stage,
-        Stage::Offer | Stage::NotCharged(_) | Stage::Checking
-    );
+    let leads = !matches!(stage, Stage::Offer | Stage::NotCharged(_) | Stage::Checking);
     let item = |(at, (to, name)): (usize, (String, String))| {
         let back = seed.seller.as_ref().is_some_and(|seller| seller.back == to);
         let look = if back && stage == Stage::Paid {

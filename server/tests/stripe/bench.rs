@@ -99,6 +99,7 @@ pub(crate) fn cancel(amount: Option<i64>, balance: Option<i64>) -> CancelCall {
         balance: balance.map(won),
         reason: "late success [r1]".to_owned(),
         idempotency_key: IdempotencyKey::parse("cancel-1").unwrap(),
+        account: None,
     }
 }
 

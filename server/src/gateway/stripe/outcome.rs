@@ -228,7 +228,10 @@ pub(super) fn refused(refusal: Refusal, amount: Won, asked: LookedUp) -> Confirm
             let alarm = told.alarm || word.alarm;
             ConfirmOutcome::Found(Finding::Declined(decline), Told { alarm, ..told })
         }
-        InquiryOutcome::Found(Finding::NotFound { .. } | Finding::AwaitingDeposit, word)
+        InquiryOutcome::Found(
+            Finding::NotFound { .. } | Finding::AwaitingDeposit | Finding::Closed,
+            word,
+        )
         | InquiryOutcome::NoWord(word)
         | InquiryOutcome::NoAnswer(word) => unsure(&word),
     }

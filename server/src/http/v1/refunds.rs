@@ -5,6 +5,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use payment::attempt::AttemptStatus;
 use payment::id::IdempotencyKey;
 use payment::money::Won;
 use payment::wire::{CancelAnswer, CancelRequest, ProblemCode};
@@ -18,7 +19,7 @@ use crate::http::body::Json;
 use crate::http::cancels::{check, key_of};
 use crate::http::problem::Refusal;
 use crate::refund::{Answer, Cancel, cancel};
-use crate::store::Asker;
+use crate::store::{Asker, AttemptRecord};
 
 /// Gives money back. The same Idempotency-Key with the same body is the same refund, for ever.
 pub(super) async fn create(
@@ -44,14 +45,22 @@ pub(super) async fn create(
     let request = CancelRequest {
         reason: wish.reason,
         amount: wish.amount.map(won).transpose()?,
+        refund_account: None,
     };
     check(&request)?;
+    // No money has come yet, so none goes back: the account is its shopper's to close.
+    let order = app.store.order(&id).await?.ok_or_else(missing)?;
+    let waits = |record: &AttemptRecord| record.attempt.status == AttemptStatus::AwaitingDeposit;
+    if order.attempts.iter().any(waits) {
+        return Err(Refusal::new(ProblemCode::AttemptInProgress));
+    }
     let asked = Cancel {
         order_id: id.clone(),
         asker: Asker::Operator,
         client_key,
         amount: request.amount,
         reason: request.reason.trim().to_owned(),
+        account: None,
     };
     let (status, told) = match cancel(app, asked).await {
         Answer::Done(told) => (StatusCode::OK, told),
@@ -66,7 +75,10 @@ pub(super) async fn create(
 async fn stored(web: &Web, told: &CancelAnswer) -> Result<Refund, Refusal> {
     let refunds = web.app.store.refunds_of(&told.order.order_id).await?;
     let mut refunds = refunds.iter();
-    let row = refunds.find(|row| row.reference == told.refund.reference);
+    // None where it was an account that was closed: nothing was given back.
+    let asked = told.refund.as_ref();
+    let asked = asked.ok_or_else(|| Refusal::new(ProblemCode::AttemptInProgress))?;
+    let row = refunds.find(|row| row.reference == asked.reference);
     row.map(shown::refund)
         .ok_or_else(|| Refusal::new(ProblemCode::Internal))
 }
