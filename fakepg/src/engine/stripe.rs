@@ -283,6 +283,23 @@ impl Desk<'_> {
         ))
     }
 
+    /// When a session ends: at its own time, else as late as may be.
+    fn expiry(&self, form: &Form) -> Result<u64, Box<Answer>> {
+        let (least, most) = SESSION_MS;
+        match form.number("expires_at")? {
+            None => Ok(self.now_ms + most),
+            Some(at_s) => {
+                let ms = at_s.saturating_mul(1_000);
+                // Whole seconds, so the bounds are too.
+                let from = (self.now_ms + least) / 1_000 * 1_000;
+                if !(from..=self.now_ms + most).contains(&ms) {
+                    return Err(Box::new(codes::plain("expires_at", "not a value of it")));
+                }
+                Ok(ms)
+            }
+        }
+    }
+
     fn create(&mut self, base: &str) -> Done {
         let price = "line_items[0][price_data]";
         let unit = format!("{price}[unit_amount]");
@@ -334,19 +351,7 @@ impl Desk<'_> {
                 return refused("url_invalid");
             }
         }
-        let (least, most) = SESSION_MS;
-        let expires_ms = match form.number("expires_at")? {
-            None => self.now_ms + most,
-            Some(at_s) => {
-                let ms = at_s.saturating_mul(1_000);
-                // Whole seconds, so the bounds are too.
-                let from = (self.now_ms + least) / 1_000 * 1_000;
-                if !(from..=self.now_ms + most).contains(&ms) {
-                    return Err(invalid("expires_at"));
-                }
-                ms
-            }
-        };
+        let expires_ms = self.expiry(&form)?;
         let made = NewSession {
             reference: form.given("client_reference_id").map(str::to_owned),
             name: form

@@ -144,18 +144,21 @@ async fn hang_up(stage: &Stage, orders: Vec<Prepared>, condition: &mut Condition
     cuts
 }
 
+/// Whether an outcome is one's own, who heard the answer or not, and whose order is paid or not.
+type Is = fn(bool, bool) -> bool;
+
 /// What became of the confirms, by the moment at which their shoppers hung up.
 fn picture(ids: &[String], cuts: &[Cut], ended: &Ended) -> Plot {
     let paid = |id: &String| {
         let status = ended.books.orders.get(id);
         status.is_some_and(|status| status == "paid")
     };
-    let outcomes: [(&str, &dyn Fn(bool, bool) -> bool); 3] = [
-        ("heard that it was paid, or was refused", &|heard, _| heard),
-        ("cut, and paid", &|heard, paid| !heard && paid),
+    let outcomes: [(&str, Is); 3] = [
+        ("heard that it was paid, or was refused", |heard, _| heard),
+        ("cut, and paid", |heard, paid| !heard && paid),
         (
             "cut, and not paid: never sent to the gateway",
-            &|heard, paid| !heard && !paid,
+            |heard, paid| !heard && !paid,
         ),
     ];
     let bins = (DELAY_MS + BEYOND_MS) / BIN_MS;

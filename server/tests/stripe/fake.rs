@@ -52,6 +52,7 @@ impl Opened {
             balance: Some(won(balance)),
             reason: format!("wish [{key}]"),
             idempotency_key: IdempotencyKey::parse(key).unwrap(),
+            account: None,
         }
     }
 }

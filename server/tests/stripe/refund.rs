@@ -88,6 +88,11 @@ async fn a_refund_counts_when_payment_amount_and_sum_are_as_they_must_be() {
         );
         assert!(named.is_none_or(|named| sent.contains(&named)), "{sent}");
     }
+}
+
+#[tokio::test]
+async fn a_refund_that_is_not_as_it_must_be_leaves_doubt() {
+    let shop = Scripted::new(String::new()).await;
     let good = || refund(3_000, &[(3_000, "a")]);
     let call = cancel(Some(3_000), Some(33_000));
     for (changes, code) in [

@@ -83,7 +83,7 @@ fn scene(name: &str, size: Size) -> Scene {
     }
 }
 
-fn plan(size: Size) -> Plan {
+fn criteria() -> Vec<Criterion> {
     let none = Rule::exactly(0.0);
     let within = |target, tolerance| Rule::Within { target, tolerance };
     let mut criteria = Vec::new();
@@ -152,6 +152,10 @@ fn plan(size: Size) -> Plan {
         )
         .published("not published"),
     ]);
+    criteria
+}
+
+fn plan(size: Size) -> Plan {
     Plan {
         question: "Does the deadline ever stand for shoppers who behave as the page does, and what do those hear who gave the answer up?".to_owned(),
         setup: vec![
@@ -162,7 +166,7 @@ fn plan(size: Size) -> Plan {
             spaced(size),
         ],
         valid_only_if: valid_only_if(),
-        criteria,
+        criteria: criteria(),
     }
 }
 

@@ -78,8 +78,8 @@ pub(super) fn stripe(
 /// Whether payments under this key are real.
 fn is_live(key: &Secret, env: Environment) -> Result<bool, ConfigError> {
     let of = |mode: &str| {
-        let begins = |kind: &&str| key.expose().starts_with(&format!("{kind}_{mode}_"));
-        SECRET.iter().any(|kind| begins(&kind))
+        let begins = |kind: &str| key.expose().starts_with(&format!("{kind}_{mode}_"));
+        SECRET.iter().any(|kind| begins(kind))
     };
     match (of("live"), of("test")) {
         (true, _) => Ok(true),
